@@ -135,6 +135,8 @@ int heartbeat_start(struct supervisor *supervisor)
         if (heartbeat_limit(supervisor->config))
                 log_warning(
                         "heartbeat.interval is more than half of systemd's WatchdogSec; it is shortened");
+        /* After a restart in place, the last check may be nearly an interval ago. */
+        sd_notify(0, "WATCHDOG=1");
         r = sd_event_add_time_relative(supervisor->event, &supervisor->heartbeat.timer, CLOCK_MONOTONIC,
                                        supervisor->config->heartbeat_interval_usec, 0, on_check, supervisor);
         return r < 0 ? r : sd_event_source_set_priority(supervisor->heartbeat.timer, CHECK_PRIORITY);

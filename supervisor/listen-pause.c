@@ -27,7 +27,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
                 if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
-                if (worker->given_count < 2 || worker->stale)
+                if (worker->given_count < 2)
                         return 0;
                 if (worker->expected_usec / 2 < usec)
                         usec = worker->expected_usec / 2;

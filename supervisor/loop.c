@@ -13,10 +13,10 @@
 #include "supervisor/listen-pause.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
-#include "supervisor/reload/apply.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 #include "supervisor/turn.h"
+#include "supervisor/watches/memory-retry.h"
 
 static int on_settle(sd_event_source *source _unused_, void *userdata)
 {
@@ -31,7 +31,7 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "no memory for an Event on a crash");
         controller_settle(&supervisor->controller);
-        reload_continue(supervisor);
+        memory_retry_continue(supervisor);
         control_continue(supervisor);
         notify_status(supervisor);
         gateway_tell_change(supervisor);

@@ -43,8 +43,8 @@ static void tell_assertion(const char *text, void *userdata _unused_)
 
 /* A start, or one more in place. */
 struct start {
-        struct config *config; /* what the last reload has accepted; NULL: the file has to be right */
-        char refused[512];     /* why the file was not taken; "" */
+        struct reload_life life;
+        char refused[512]; /* why the file was not taken; "" */
         bool again;
 };
 
@@ -54,7 +54,7 @@ static int load_config(const struct options *options, struct start *start)
         struct config *config = NULL;
         int r = config_load_and_tell(options, &config, start->refused, sizeof(start->refused));
 
-        if (r < 0 && start->config) {
+        if (r < 0 && start->life.config) {
                 log_error(
                         "the new configuration is not taken; the one that was accepted before is in force");
                 return 0;
@@ -64,21 +64,25 @@ static int load_config(const struct options *options, struct start *start)
         if (r < 0)
                 return r;
         start->refused[0] = '\0';
-        config_free(start->config);
-        start->config = config;
+        config_free(start->life.config);
+        start->life.config = config;
         return 0;
 }
 
 static int run(struct options *options, struct start *start)
 {
         struct supervisor supervisor = {0};
-        int code = supervisor_init(&supervisor, options, TAKE_PTR(start->config));
+        int code = supervisor_init(&supervisor, options, &start->life);
 
         notify_note_refused(&supervisor, start->refused);
         if (code == EXIT_CODE_OK)
                 code = supervisor_run(&supervisor);
         start->again = supervisor.reload.restarting && code == EXIT_CODE_OK;
-        start->config = start->again ? TAKE_PTR(supervisor.reload.next) : NULL;
+        start->life = (struct reload_life){0};
+        if (start->again) {
+                start->life = supervisor.reload.next;
+                supervisor.reload.next.config = NULL;
+        }
         supervisor_done(&supervisor);
         return code;
 }
@@ -96,11 +100,11 @@ static int live(struct options *options)
                 else
                         r = load_config(options, &start);
                 if (r < 0) {
-                        config_free(start.config);
+                        config_free(start.life.config);
                         return (int)exit_code_for(r, EXIT_CODE_CONFIGURATION);
                 }
                 if (options->check) {
-                        config_free(start.config);
+                        config_free(start.life.config);
                         return EXIT_CODE_OK;
                 }
                 r = run(options, &start);

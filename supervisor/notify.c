@@ -41,8 +41,7 @@ static const struct watch *worst(const struct supervisor *supervisor)
         const struct watch *found = NULL;
 
         FOREACH_WATCH(watch, &supervisor->controller)
-                if (!watch->leaving && watch_is_in_trouble(watch) &&
-                    (!found || watch->health > found->health))
+                if (watch_is_in_trouble(watch) && (!found || watch->health > found->health))
                         found = watch;
         return found;
 }
@@ -51,12 +50,12 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
 {
         struct queue_counts counts = assign_count(&supervisor->controller, NULL);
         const struct watch *trouble = worst(supervisor);
-        size_t synced = 0, paused = 0, watches = watches_in_force(supervisor), used;
+        size_t synced = 0, paused = 0, watches = supervisor->controller.watch_count, used;
         uint64_t quarantined = configured_count_quarantined(supervisor);
 
         FOREACH_WATCH(watch, &supervisor->controller) {
-                synced += !watch->leaving && watch_is_in_sync(watch);
-                paused += !watch->leaving && watch->paused_realtime > 0;
+                synced += watch_is_in_sync(watch);
+                paused += watch->paused_realtime > 0;
         }
         if (synced == watches)
                 used = (size_t)snprintf(buffer, size, "%zu %s in sync", synced,

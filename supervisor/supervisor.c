@@ -14,10 +14,8 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "config/config.h"
-#include "controller/change/epoch.h"
-#include "controller/change/unsure.h"
+#include "controller/clock.h"
 #include "controller/controller.h"
-#include "controller/order/pause.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/due.h"
 #include "controller/watch.h"
@@ -53,7 +51,6 @@
 #include "supervisor/heartbeat.h"
 #include "supervisor/loop.h"
 #include "supervisor/notify.h"
-#include "supervisor/reload/reload.h"
 #include "supervisor/teardown.h"
 #include "supervisor/watches/begin-end.h"
 
@@ -131,18 +128,10 @@ static int make_folder(const char *path, struct error *error)
 static int add_watches(struct supervisor *supervisor)
 {
         const struct config *config = supervisor->config;
-        struct watch *watch;
         int r = 0;
 
-        for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
-                r = watch_begin(supervisor, &config->watch[i], &watch);
-                if (r >= 0)
-                        r = pause_load(watch);
-                if (r >= 0)
-                        r = unsure_load(watch);
-                if (r >= 0)
-                        r = epoch_load(watch);
-        }
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++)
+                r = watch_begin(supervisor, &config->watch[i]);
         return r;
 }
 
@@ -220,8 +209,9 @@ static int init_folders(struct supervisor *supervisor, struct error *error)
         return r < 0 ? r : make_folder(store, error);
 }
 
-int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config)
+int supervisor_init(struct supervisor *supervisor, struct options *options, const struct reload_life *life)
 {
+        struct config *config = life->config;
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
 
@@ -232,10 +222,11 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 .control.fd = -1,
                 .child_callbacks = &child_messages,
                 .life.started_realtime = clock_realtime_usec(),
+                .reload.since = life->since,
         };
         umask(077);
         r = controller_init(&supervisor->controller, &supervisor_effects, supervisor, config->workers,
-                            config->watch_count + WATCHES_SPARE);
+                            config->watch_count);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
                 return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
@@ -270,6 +261,8 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         if (r < 0)
                 return refuse(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the ledger",
                               &error);
+        supervisor->controller.started =
+                life->started > 0 ? life->started : ledger_time(&supervisor->controller);
         r = init_parts(supervisor);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
@@ -365,7 +358,6 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->kill_timer);
         sd_event_source_disable_unref(supervisor->end.timer);
         sd_event_source_disable_unref(supervisor->notify.extend_timer);
-        sd_event_source_disable_unref(supervisor->reload.timer);
         watches_free(supervisor);
         effects_free(supervisor);
         free(supervisor->child);
@@ -375,9 +367,6 @@ void supervisor_done(struct supervisor *supervisor)
                 close(supervisor->lock.runtime_fd);
         if (supervisor->lock.state_fd >= 0)
                 close(supervisor->lock.state_fd);
-        for (size_t i = 0; i < supervisor->reload.old_config_count; i++)
-                config_free(supervisor->reload.old_config[i]);
-        free(supervisor->reload.old_config);
-        config_free(supervisor->reload.next);
+        config_free(supervisor->reload.next.config);
         config_free(supervisor->config);
 }

@@ -12,7 +12,7 @@
  *   watches/   places of watches: from their begin to their end, their health
  *   handlers/  what handlers run as, with which access and limits, and by which stamp they are known
  *   folders/   state, runtime and memory folders, and the files in them
- *   reload/    the configuration: read, and carried out watch by watch
+ *   reload/    the configuration: read again, and taken over by a restart in place
  *   control/   answers for reconciledctl, and for the gateway
  *
  * Calls go down only. A part that cannot go on calls supervisor_fatal(), which notes the cause; the loop
@@ -33,6 +33,7 @@
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/options.h"
 #include "supervisor/phase.h"
+#include "supervisor/reload/reload.h"
 #include "supervisor/turn.h"
 #include "supervisor/watches/place.h"
 
@@ -104,14 +105,11 @@ struct supervisor {
         } leftover;
 
         struct {
-                bool restarting; /* ending only to begin anew */
-                bool changing;   /* a new configuration is being carried out (reload/apply.c) */
-                bool owes_ready; /* systemd waits for the end of that */
-                sd_event_source *timer;
-                struct config **old_config; /* watches that are leaving still refer to them */
-                size_t old_config_count;
-                struct config *next; /* accepted, for after a restart in place; NULL */
-                char refused[512];   /* why the file as it is now was not taken; "" */
+                bool restarting;         /* ending only to begin again */
+                struct reload_life next; /* ... with this */
+                uint64_t since;          /* of the restart in place that this life began with; 0: a start */
+                uint64_t pause_usec;     /* how long it took; 0: this life began with a start */
+                char refused[512];       /* why the file as it is now was not taken; "" */
         } reload;
 
         struct {
@@ -133,7 +131,7 @@ struct supervisor {
         sd_event_source *settle_source, *idle_source, *wake_source[WAKE_COUNT];
 };
 
-/* Takes over the configuration. Returns an exit code after having said why. */
-int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config);
+/* Takes over the configuration of `life`. Returns an exit code after having said why. */
+int supervisor_init(struct supervisor *supervisor, struct options *options, const struct reload_life *life);
 int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
 void supervisor_done(struct supervisor *supervisor);

@@ -24,48 +24,6 @@ bool config_gives_access(const struct config *config)
         return false;
 }
 
-/* ---- what differs */
-
-static bool same_text(const char *a, const char *b)
-{
-        return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-static bool same_access(const struct config_watch *a, const struct config_watch *b)
-{
-        const struct config_handler *one = &a->handler, *other = &b->handler;
-
-        if (one->credentials_count != other->credentials_count || one->kubernetes != other->kubernetes ||
-            one->uid != other->uid || a->deadline_usec != b->deadline_usec ||
-            !same_text(one->user, other->user) || !same_text(one->kubernetes_file, other->kubernetes_file) ||
-            !same_text(one->kubernetes_account, other->kubernetes_account) ||
-            !same_text(one->kubernetes_namespace, other->kubernetes_namespace))
-                return false;
-        for (size_t i = 0; i < one->credentials_count; i++)
-                if (!same_text(one->credentials[i].name, other->credentials[i].name) ||
-                    !same_text(one->credentials[i].value, other->credentials[i].value))
-                        return false;
-        return true;
-}
-
-/* Whether an access is dropped or changed; its old files lie in the folder until the restart. */
-static bool misses_any(const struct config *config, const struct config *other)
-{
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i],
-                                          *same = config_watch_find(other, watch->name);
-
-                if (config_has_access(watch) && (!same || !same_access(watch, same)))
-                        return true;
-        }
-        return false;
-}
-
-bool config_access_differs(const struct config *old, const struct config *new)
-{
-        return misses_any(old, new) || misses_any(new, old);
-}
-
 /* ---- what the credential process is told */
 
 static bool is_separate(const struct config_watch *watch)

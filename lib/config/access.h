@@ -5,7 +5,6 @@
 
 bool config_has_access(const struct config_watch *watch);
 bool config_gives_access(const struct config *config); /* any of its watches */
-bool config_access_differs(const struct config *old, const struct config *new);
 /* The list for the credential process; texts are borrowed, config_access_done() frees the list. */
 int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
                   size_t *ret_count);

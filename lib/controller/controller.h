@@ -46,7 +46,6 @@ struct assignment {
 struct worker {
         struct controller *controller;
         bool is_up; /* told by the caller: it takes messages */
-        bool stale; /* it was told an older configuration: another one takes its place after its run */
         bool filling;
         struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
         size_t given_count;
@@ -111,7 +110,7 @@ struct controller {
         struct controller_now now;
         uint64_t clock_offset; /* of the ledger's clock, from CLOCK_BOOTTIME */
         struct watch *watch;   /* places */
-        size_t watch_count;    /* places that are or were in use: see FOREACH_WATCH */
+        size_t watch_count;    /* places in use: all, once the watches have begun */
         size_t watch_room;     /* of all places */
         struct worker *worker;
         size_t worker_count;
@@ -120,7 +119,8 @@ struct controller {
         bool has_credential;   /* workers can do something */
         bool ledger_lost;      /* what it does not know may have been handed out all the same */
         uint64_t unsure_times; /* how often it was not known what had been under way */
-        uint64_t reloads;      /* that were carried out watch by watch, in this life */
+        uint64_t reloads;      /* of the same configuration, in this life */
+        uint64_t started;      /* of the operator, by the ledger's clock; a restart in place is no start */
         struct {
                 bool active; /* only finalizers are taken off; kept in the ledger (order/uninstall.c) */
                 bool told;   /* ... and that none is left */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Above all that a watch has: each gives up what is its own. */
 #include "controller/watch-end.h"
-
-#include <errno.h>
 #include <stdlib.h>
 
 #include "controller/change/handled.h"
@@ -11,6 +9,7 @@
 #include "controller/order/uninstall.h"
 #include "controller/run/refusal.h"
 #include "controller/run/retry.h"
+#include "controller/watch.h"
 
 void watch_empty(struct watch *watch)
 {
@@ -28,11 +27,19 @@ void watch_empty(struct watch *watch)
         *watch = (struct watch){.controller = watch->controller, .userdata = watch->userdata};
 }
 
-int watch_release(struct watch *watch)
+int watch_renew(struct watch *watch)
 {
-        int r = queue_clear(watch->controller->queue, watch_number(watch), 0);
+        struct controller *controller = watch->controller;
+        const struct watch kept = *watch;
+        int r = queue_clear(controller->queue, watch_number(watch), watch_limit(controller, watch->config));
 
-        if (r >= 0)
-                watch_empty(watch);
-        return r;
+        if (r < 0)
+                return r;
+        watch_empty(watch);
+        watch_fill(watch, kept.config);
+        watch->health = kept.health;
+        watch->metrics = kept.metrics;
+        watch->successes = kept.successes;
+        watch->failures_total = kept.failures_total;
+        return 0;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The places of watches. A place has one number for its life, here, in the queue and for the caller. A watch
- * that is taken out leaves it free for another one; a watch in force is never moved.
- */
+/* The places of watches. A place has one number for its life, here, in the queue and for the caller. */
 #include "controller/watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,35 +21,15 @@ struct watch *watch_next(const struct controller *controller, const struct watch
 {
         size_t next = watch ? (size_t)(watch - controller->watch) + 1 : 0;
 
-        while (next < controller->watch_count && !controller->watch[next].config)
-                next++;
         return next < controller->watch_count ? &controller->watch[next] : NULL;
 }
 
 struct watch *watch_find(const struct controller *controller, const char *name)
 {
         FOREACH_WATCH(watch, controller)
-                if (!watch->leaving && strcmp(watch->config->name, name) == 0)
+                if (strcmp(watch->config->name, name) == 0)
                         return watch;
         return NULL;
-}
-
-/* The first free one; the queue knows as many as have been in use. */
-static int find_place(struct controller *controller, struct watch **ret)
-{
-        size_t place = 0;
-
-        while (place < controller->watch_count && controller->watch[place].config)
-                place++;
-        if (place == controller->watch_room)
-                return -ENOSPC;
-        if (place == controller->watch_count) {
-                if (queue_add_watch(controller->queue, 0) < 0)
-                        return -ENOMEM;
-                controller->watch_count++;
-        }
-        *ret = &controller->watch[place];
-        return 0;
 }
 
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config)
@@ -70,15 +48,10 @@ static uint64_t kind_of(const struct config_watch *config)
         return config->owner ? 0 : hash;
 }
 
-int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret)
+void watch_fill(struct watch *watch, const struct config_watch *config)
 {
-        struct watch *watch;
-        int r = find_place(controller, &watch);
+        struct controller *controller = watch->controller;
 
-        if (r >= 0)
-                r = queue_clear(controller->queue, watch_number(watch), watch_limit(controller, config));
-        if (r < 0)
-                return r;
         queue_set_kind(controller->queue, watch_number(watch), kind_of(config));
         *watch = (struct watch){
                 .controller = controller,
@@ -87,6 +60,18 @@ int watch_take(struct controller *controller, const struct config_watch *config,
                 .started = ledger_time(controller),
                 .waits = true, /* of a former life, maybe */
         };
-        *ret = watch;
+}
+
+int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret)
+{
+        int r;
+
+        assert(controller->watch_count < controller->watch_room);
+        r = queue_add_watch(controller->queue, watch_limit(controller, config));
+        if (r < 0)
+                return r;
+        *ret = &controller->watch[controller->watch_count++];
+        assert((unsigned)r == watch_number(*ret));
+        watch_fill(*ret, config);
         return 0;
 }

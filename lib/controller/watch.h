@@ -59,8 +59,6 @@ struct watch_uninstall {
         char *key, *uid;
 };
 
-/* A place is free when it has no configuration: a reload takes watches out and puts others in, and no other
- * one moves for that. */
 struct watch {
         struct controller *controller;
         void *userdata;    /* the caller's */
@@ -68,7 +66,6 @@ struct watch {
         bool awaits_token; /* nothing of it runs before its handler has a credential */
         enum watch_health health;
         const struct config_watch *config;
-        bool leaving;     /* nothing new of it runs; it goes when what runs is over */
         uint64_t started; /* by the ledger's clock */
         bool synced, checked;
         uint64_t synced_realtime, objects, generation;
@@ -108,15 +105,16 @@ struct watch {
         bool unsure; /* its rows may not say what was handled last (change/unsure.c) */
 };
 
-/* Those in use, in order; NULL begins and ends. */
+/* All, in order; NULL begins and ends. */
 struct watch *watch_next(const struct controller *controller, const struct watch *watch);
 #define FOREACH_WATCH(name, controller)                                                                     \
         for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
 unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
-/* Of those in use, by name; not one that is leaving. */
+/* By name. */
 struct watch *watch_find(const struct controller *controller, const char *name);
-/* A free place, for the watch of this configuration. -ENOSPC: there is none. -EAGAIN: another turn. */
+/* The next place, for the watch of this configuration. -ENOMEM. */
 int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
+void watch_fill(struct watch *watch, const struct config_watch *config); /* as at a start; frees nothing */
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);

@@ -48,12 +48,6 @@ const char *child_busy_with(const struct child_slot *child)
         return run ? run->key : NULL;
 }
 
-bool child_is_used(const struct child_slot *child)
-{
-        return child->process.role != ROLE_WATCHER ||
-               child->supervisor->controller.watch[child->index].config;
-}
-
 bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Slots of children: one for the credential process, one for each place of a watch, one for each worker, one
+ * Slots of children: one for the credential process, one for each watch, one for each worker, one
  * for the gateway if there is one. They are made before the first fork and never move.
  */
 #include <stdbool.h>
@@ -22,15 +22,13 @@ struct child_slot {
         uint64_t log_dropped;
         struct child_counters counters, past; /* past: of the processes that were here before this one */
         sd_event_source *eof_timer;
-        uint64_t end_by; /* CLOCK_MONOTONIC: a reload has told it to end, and kills it then; 0: it has not */
-        bool killed;     /* by us */
-        bool blameless;  /* it says that its object is not why it ends */
+        bool killed;    /* by us */
+        bool blameless; /* it says that its object is not why it ends */
 };
 
 /* "watcher of watch widgets (pid 12)" */
 void child_describe(const struct child_slot *child, char *buffer, size_t size);
 const char *child_busy_with(const struct child_slot *child); /* the key of a worker's run; NULL */
-bool child_is_used(const struct child_slot *child); /* false: the place of a watch that there is not */
 struct child_slot *worker_child(const struct worker *worker);
 struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL: there is none */
 

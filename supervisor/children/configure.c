@@ -14,7 +14,8 @@
 #include "supervisor/folders/secrets.h"
 #include "supervisor/supervisor.h"
 
-uint64_t configure_shortest_deadline(const struct config *config)
+/* How long no credential may be had: the credential process fails after that. */
+static uint64_t shortest_deadline(const struct config *config)
 {
         uint64_t shortest = UINT64_MAX;
 
@@ -40,7 +41,7 @@ static int config_credential(struct child_slot *child)
                                          .access_folder = count > 0 ? supervisor->access.folder : "",
                                          .access = access,
                                          .access_count = count,
-                                         .deadline_usec = configure_shortest_deadline(config),
+                                         .deadline_usec = shortest_deadline(config),
                                          .heartbeat_usec = config->heartbeat_interval_usec,
                                  });
         config_access_done(access, count);
@@ -99,19 +100,6 @@ static int watcher_packet(const struct supervisor *supervisor, const struct conf
         return r < 0 ? r : message_encode(MESSAGE_CONFIG_WATCHER, &told.message, ret);
 }
 
-int configure_watcher_differs(const struct supervisor *supervisor, const struct config_watch *old,
-                              const struct config *config, const struct config_watch *watch)
-{
-        _cleanup_text_ struct text before = TEXT_EMPTY, after = TEXT_EMPTY;
-        int r = watcher_packet(supervisor, supervisor->config, old, &before);
-
-        if (r >= 0)
-                r = watcher_packet(supervisor, config, watch, &after);
-        if (r < 0)
-                return r;
-        return before.size != after.size || memcmp(before.data, after.data, before.size) != 0;
-}
-
 /* All that there are, also one whose watcher is not up yet. */
 static int tell_worker_of(const struct supervisor *supervisor, const struct config *config,
                           const struct config_watch *watch, struct record_watch *ret)
@@ -160,14 +148,13 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
 
 static int config_worker(struct child_slot *child)
 {
-        struct supervisor *supervisor = child->supervisor;
+        const struct supervisor *supervisor = child->supervisor;
         _cleanup_text_ struct text packet = TEXT_EMPTY;
         int r = worker_packet(supervisor, supervisor->config, &packet);
 
-        if (r < 0)
-                return r;
-        supervisor->controller.worker[child->index].stale = false;
-        return channel_forward(child->process.channel, MESSAGE_CONFIG_WORKER, packet.data, packet.size);
+        return r < 0 ? r
+                     : channel_forward(child->process.channel, MESSAGE_CONFIG_WORKER, packet.data,
+                                       packet.size);
 }
 
 int configure_can_tell(const struct supervisor *supervisor, const struct config *config, struct error *error)

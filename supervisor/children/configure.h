@@ -10,11 +10,6 @@ struct child_slot;
 struct supervisor;
 
 int configure_child(struct child_slot *child); /* sends it; negative errno */
-/* Whether the watcher of a watch is told something else by a new configuration: 1, 0, -ENOMEM. */
-int configure_watcher_differs(const struct supervisor *supervisor, const struct config_watch *old,
-                              const struct config *config, const struct config_watch *watch);
 /* Whether the children can be told of it: -EMSGSIZE, -EINVAL (text that is no UTF-8), -ENOMEM. */
 int configure_can_tell(const struct supervisor *supervisor, const struct config *config,
                        struct error *error);
-/* How long no credential may be had: the credential process fails after that. */
-uint64_t configure_shortest_deadline(const struct config *config);

@@ -105,10 +105,10 @@ static void child_ready(struct child_slot *child)
         if (supervisor->phase != PHASE_STARTING)
                 return;
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (child_is_used(&supervisor->child[i]) &&
-                    supervisor->child[i].process.state != CHILD_RUNNING)
+                if (supervisor->child[i].process.state != CHILD_RUNNING)
                         return;
         supervisor_set_phase(supervisor, PHASE_RUNNING);
+        reload_over(supervisor);
         notify_ready(supervisor);
         gateway_tell_change(supervisor);
 }

@@ -13,8 +13,7 @@ static struct worker *counting_worker(const struct supervisor *supervisor, uint6
                         &supervisor->controller.worker[(object % supervisor->controller.worker_count + i) %
                                                        supervisor->controller.worker_count];
 
-                if (child_is_used(worker_child(worker)) &&
-                    worker_child(worker)->process.state == CHILD_RUNNING && !worker->stale)
+                if (worker_child(worker)->process.state == CHILD_RUNNING)
                         return worker;
         }
         return NULL;

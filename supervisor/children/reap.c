@@ -18,9 +18,9 @@
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/fatal.h"
 #include "supervisor/phase.h"
-#include "supervisor/reload/apply.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
+#include "supervisor/watches/memory-retry.h"
 #include "supervisor/watches/place.h"
 
 static const struct watch *store_in_use(const struct child_slot *child)
@@ -82,7 +82,6 @@ static void child_exited(struct child_slot *child, int status)
                 tell_bad_end(child, status, who, how);
         child_set_state(child, CHILD_GONE);
         child->eof_timer = sd_event_source_disable_unref(child->eof_timer);
-        child->end_by = 0;
         teardown_continue(child->supervisor);
 }
 
@@ -101,5 +100,5 @@ void children_reap(struct supervisor *supervisor)
                                 child_exited(&supervisor->child[i], status);
         }
         teardown_continue(supervisor);
-        reload_continue(supervisor);
+        memory_retry_continue(supervisor);
 }

@@ -76,7 +76,6 @@ int child_start(struct child_slot *child)
         counters_keep(&child->past, &child->counters);
         child->counters.count = 0;
         child->last_heartbeat = clock_monotonic_usec();
-        child->end_by = 0;
         child->killed = child->blameless = false;
         r = child_process_open(&child->process, child->supervisor->event, fd,
                                child->supervisor->child_callbacks, child);
@@ -89,7 +88,6 @@ int children_start(struct supervisor *supervisor)
         int r = 0;
 
         for (size_t i = 0; i < supervisor->child_count && r >= 0; i++)
-                if (child_is_used(&supervisor->child[i]))
-                        r = child_start(&supervisor->child[i]);
+                r = child_start(&supervisor->child[i]);
         return r;
 }

@@ -6,6 +6,6 @@ struct child_slot;
 struct supervisor;
 
 int children_new(struct supervisor *supervisor);   /* the slots; -ENOMEM */
-int children_start(struct supervisor *supervisor); /* all that are used; negative errno */
+int children_start(struct supervisor *supervisor); /* all; negative errno */
 /* Negative errno, logged; fatal where the spawner has failed. */
 int child_start(struct child_slot *child);

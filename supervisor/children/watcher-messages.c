@@ -31,7 +31,7 @@ static int health_heard(struct watch *watch, const struct message *message)
                 place_of(watch)->heard.since_realtime = message->degraded.since_realtime;
                 place_of(watch)->heard.failures = message->degraded.failures;
         } else {
-                if (place_of(watch)->memory_retry.anew)
+                if (place_of(watch)->memory_retry.tries > 0)
                         return 0;
                 place_of(watch)->heard.health = WATCH_HEALTHY;
                 recover(watch);
@@ -51,8 +51,6 @@ static int watch_synced(struct watch *watch, const struct message_synced *synced
 
 int watcher_message(struct watch *watch, const struct message *message)
 {
-        if (watch->leaving)
-                return 0;
         switch (message->type) {
         case MESSAGE_KEYS:
                 return change_keys(watch, &message->keys);

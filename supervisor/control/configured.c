@@ -14,7 +14,7 @@ int configured_visit_quarantined(const struct supervisor *supervisor, size_t lim
         FOREACH_WATCH(watch, &supervisor->controller) {
                 struct ledger_place begin = {.watch = watch->config->name, .key = "", .uid = ""};
 
-                if (watch->leaving || limit == 0)
+                if (limit == 0)
                         continue;
                 r = ledger_list_quarantined(supervisor->controller.ledger, &begin, limit, visit, userdata);
                 if (r < 0)
@@ -29,9 +29,7 @@ uint64_t configured_count_quarantined(const struct supervisor *supervisor)
         uint64_t sum = 0;
 
         FOREACH_WATCH(watch, &supervisor->controller) {
-                int64_t count = watch->leaving ? 0
-                                               : ledger_count_quarantined(supervisor->controller.ledger,
-                                                                          watch->config->name);
+                int64_t count = ledger_count_quarantined(supervisor->controller.ledger, watch->config->name);
 
                 sum += count > 0 ? (uint64_t)count : 0;
         }

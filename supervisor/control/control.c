@@ -13,7 +13,6 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "config/watch.h"
 #include "controller/effects.h"
 #include "controller/order/by-hand.h"
 #include "controller/order/may-run.h"
@@ -328,7 +327,7 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
                 return refuse_query(peer, "the operator is not being uninstalled");
         if (peer->supervisor->phase > PHASE_RUNNING)
                 return refuse_query(peer, "the operator is stopping");
-        /* The operator begins anew with the file as it is now. */
+        /* The operator begins again with the file as it is now. */
         if (!reload_can_restart(peer->supervisor, why, sizeof(why)))
                 return refuse_query(peer, why);
         if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
@@ -353,14 +352,9 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         _cleanup_text_ struct text error = TEXT_EMPTY;
         unsigned others = 0;
 
-        /* Its former self leaves, as after a reload or a definition that is back. */
-        if (config_watch_find(supervisor->config, name)) {
-                text_printf(&error, "watch %s begins anew just now; try again in a moment", name);
-                return error.failed ? -ENOMEM : refuse_query(peer, error.data);
-        }
         text_printf(&error, "there is no such watch: %s; there are", name);
         FOREACH_WATCH(watch, &supervisor->controller)
-                if (!watch->config->owner && !watch->leaving)
+                if (!watch->config->owner)
                         text_printf(&error, "%s %s", others++ ? "," : "", watch->config->name);
         if (others == 0)
                 text_append_string(&error, " none now");

@@ -13,8 +13,8 @@ static bool child_is_fresh(const struct child_slot *child, uint64_t now)
 {
         uint64_t deadline = child->supervisor->config->heartbeat_deadline_usec;
 
-        /* A child that a reload has told to end sends no heartbeat any more. */
-        if (!child_is_used(child) || child->process.state == CHILD_STOPPING)
+        /* A watcher that is ended to begin again (watches/memory-retry.c) sends no heartbeat any more. */
+        if (child->process.state == CHILD_STOPPING)
                 return true;
         return child->process.state != CHILD_GONE && now - child->last_heartbeat <= deadline;
 }
@@ -29,7 +29,9 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                 snprintf(ret->reason, sizeof(ret->reason), "%.200s", supervisor->end.cause);
         else if (!ret->ready)
                 snprintf(ret->reason, sizeof(ret->reason), "%s",
-                         supervisor->phase == PHASE_STARTING ? "starting" : "stopping");
+                         supervisor->phase == PHASE_STARTING ? "starting"
+                         : supervisor->reload.restarting     ? "reloading"
+                                                             : "stopping");
         for (size_t i = 0; i < supervisor->child_count && ret->live && supervisor->phase <= PHASE_RUNNING;
              i++) {
                 char who[128];
@@ -41,7 +43,7 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                 ret->live = ret->ready = false;
         }
         FOREACH_WATCH(watch, &supervisor->controller) {
-                if (!ret->ready || watch->leaving || watch->health == WATCH_ABSENT ||
+                if (!ret->ready || watch->health == WATCH_ABSENT ||
                     (watch->synced && watch->health != WATCH_FAILED))
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",

@@ -585,8 +585,6 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
                     "reconciled_process_resident_memory_bytes{role=\"supervisor\",name=\"0\"} %" PRIu64 "\n",
                     counters_get(&own, "memory_resident_bytes"));
         for (size_t i = 0; i < supervisor->child_count; i++) {
-                if (!child_is_used(&supervisor->child[i]))
-                        continue;
                 text_append_string(text, "reconciled_process_resident_memory_bytes");
                 child_labels(&supervisor->child[i], text);
                 text_printf(text, " %" PRIu64 "\n",
@@ -597,8 +595,6 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
         text_append_string(text, "reconciled_process_cpu_seconds_total{role=\"supervisor\",name=\"0\"} ");
         seconds(text, counters_get(&own, "cpu_usec"));
         for (size_t i = 0; i < supervisor->child_count; i++) {
-                if (!child_is_used(&supervisor->child[i]))
-                        continue;
                 text_append_string(text, "reconciled_process_cpu_seconds_total");
                 child_labels(&supervisor->child[i], text);
                 text_append_string(text, " ");
@@ -622,6 +618,10 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
         head(text, "reconciled_config_last_reload_successful", GAUGE,
              "0 while the configuration file was refused at the last reload, and an older one is in force.");
         text_printf(text, "reconciled_config_last_reload_successful %d\n", !supervisor->reload.refused[0]);
+        head(text, "reconciled_last_reload_pause_seconds", GAUGE,
+             "For how long no run began, at the last reload that changed the configuration.");
+        text_append_string(text, "reconciled_last_reload_pause_seconds ");
+        seconds(text, supervisor->reload.pause_usec);
         head(text, "process_start_time_seconds", GAUGE, "When the supervisor started.");
         text_append_string(text, "process_start_time_seconds ");
         seconds(text, supervisor->life.started_realtime);

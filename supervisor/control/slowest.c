@@ -24,13 +24,6 @@ void slowest_forget(struct slowest *slowest, uint64_t now)
                         take_out(slowest, i);
 }
 
-void slowest_forget_watch(struct slowest *slowest, unsigned watch)
-{
-        for (size_t i = slowest->count; i-- > 0;)
-                if (slowest->run[i].watch == watch)
-                        take_out(slowest, i);
-}
-
 /* Where an earlier run of the same key stands; count: nowhere. */
 static size_t find(const struct slowest *slowest, unsigned watch, const char *key)
 {

@@ -26,5 +26,4 @@ struct slowest {
 int slowest_note(struct slowest *slowest, unsigned watch, const char *key, const char *result,
                  uint64_t took_usec, uint64_t now);
 void slowest_forget(struct slowest *slowest, uint64_t now); /* what is too old */
-void slowest_forget_watch(struct slowest *slowest, unsigned watch);
 void slowest_done(struct slowest *slowest);

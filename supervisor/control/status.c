@@ -77,10 +77,9 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "apiVersion", watch->config->api_version);
         json_string(json, "kind", watch->config->kind);
         json_string(json, "state",
-                    watch->leaving && !place_of(watch)->memory_retry.begun ? "leaving"
-                    : watch->health != WATCH_HEALTHY                       ? watch_health_name(watch->health)
-                    : watch->synced                                        ? "in-sync"
-                                                                           : "syncing");
+                    watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
+                    : watch->synced                ? "in-sync"
+                                                   : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
         json_bool(json, "accessAwaited", access_awaited(watch));

@@ -61,7 +61,7 @@ static void read_starts(struct supervisor *supervisor)
                 (void)sscanf(buffer, "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
                              &starts, &supervisor->life.last_exit, &supervisor->crash_events.until,
                              left.boot, &left.offset, &left.seen);
-        supervisor->life.starts = starts + 1;
+        supervisor->life.starts = starts + (supervisor->reload.since == 0); /* a reload is no start */
         ledger_clock_begin(supervisor, &left);
 }
 

@@ -69,7 +69,7 @@ int handler_take_up(struct watch *watch)
 void handlers_take_up(struct supervisor *supervisor)
 {
         FOREACH_WATCH(watch, &supervisor->controller) {
-                int r = watch->leaving ? 0 : handler_take_up(watch);
+                int r = handler_take_up(watch);
 
                 if (r < 0) {
                         ledger_failed(&supervisor->controller, r);

@@ -6,22 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
-#include "config/access.h"
 #include "config/cluster.h"
 #include "config/differ.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/configure.h"
+#include "supervisor/children/tell.h"
+#include "supervisor/handlers/separation.h"
 #include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
-#include "supervisor/reload/apply.h"
 #include "supervisor/reload/load-config.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
+#include "supervisor/watches/place.h"
 
 #define DELETED " (deleted)" /* how the kernel names a program whose file has been replaced */
 
@@ -36,28 +38,27 @@ static bool program_was_replaced(void)
                access(path, X_OK) < 0;
 }
 
-/* false: watch by watch is enough. */
+/* A process that serves, and a worker that has loaded a plugin, have the program of their start. */
+static const struct watch *watch_with_another_program(const struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (!watch->config->owner && watch->config->handler.kind != HANDLER_EXEC &&
+                    watch->handler_stamp != handler_stamp(&watch->config->handler))
+                        return watch;
+        return NULL;
+}
+
 static bool needs_restart(const struct supervisor *supervisor, const struct config *config, char *why,
                           size_t size)
 {
-        char key[64];
+        const struct watch *other = watch_with_another_program(supervisor);
+        char key[DIFFER_KEY_SIZE];
 
         if (config_differs(supervisor->config, config, key, sizeof(key)))
-                snprintf(why, size, "`%s` has changed, which concerns all of it", key);
-        else if (configure_shortest_deadline(supervisor->config) != configure_shortest_deadline(config))
-                snprintf(why, size,
-                         "the shortest `deadline` of the watches has changed, by which all of it goes");
-        else if (config_access_differs(supervisor->config, config))
-                snprintf(why, size,
-                         "access of handlers (`credentials`, `kubernetes`, `user`) has changed, which is "
-                         "read at the start");
-        else if (config->watch_count > supervisor->controller.watch_room)
-                snprintf(why, size,
-                         "there is no room for %zu watches beside each other (owned and related "
-                         "kinds count)",
-                         config->watch_count);
-        else if (supervisor->phase != PHASE_RUNNING)
-                snprintf(why, size, "it is just starting");
+                snprintf(why, size, "`%s` has changed", key);
+        else if (other)
+                snprintf(why, size, "the program of the handler of watch %s has changed",
+                         other->config->name);
         else
                 return false;
         return true;
@@ -66,10 +67,14 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
 static void restart(struct supervisor *supervisor, const char *why)
 {
         log_write(LOG_NOTICE, MESSAGE_ID_RELOADING, NULL,
-                  "operator %s reloads its configuration by a restart in place, because %s: running "
-                  "handlers may finish, then everything restarts",
-                  supervisor->config->operator_name, why);
+                  "operator %s restarts in place, because %s: running handlers may finish, for at most %s "
+                  "(stop.grace)",
+                  supervisor->config->operator_name, why,
+                  duration_format(supervisor->config->stop_grace_usec, (char[64]){0}, 64));
         supervisor->reload.restarting = true;
+        supervisor->reload.next = (struct reload_life){.config = TAKE_PTR(supervisor->reload.next.config),
+                                                       .since = clock_monotonic_usec(),
+                                                       .started = supervisor->controller.started};
         stop_gracefully(supervisor);
 }
 
@@ -88,8 +93,8 @@ static void end_for_new_version(struct supervisor *supervisor)
 /* Runs may take a while to finish, and the file may have become wrong by then. */
 static void keep_for_restart(struct supervisor *supervisor, struct config *config)
 {
-        config_free(supervisor->reload.next);
-        supervisor->reload.next = config;
+        config_free(supervisor->reload.next.config);
+        supervisor->reload.next.config = config;
 }
 
 bool reload_can_restart(struct supervisor *supervisor, char *why, size_t size)
@@ -118,11 +123,42 @@ static void not_reloaded(struct supervisor *supervisor, const char *why)
         notify_not_reloaded(supervisor, why);
 }
 
+/* What the configuration names may have changed although it has not. */
+static void read_files_again(struct supervisor *supervisor)
+{
+        supervisor->reload.refused[0] = '\0';
+        supervisor->controller.reloads++;
+        log_write(
+                LOG_NOTICE, MESSAGE_ID_RELOADED, NULL,
+                "operator %s: the configuration has not changed; files and credentials are read again, and "
+                "nothing restarts",
+                supervisor->config->operator_name);
+        tell_refresh(supervisor, &(struct message_refresh){.files = true});
+        separation_warn(supervisor);
+        handlers_take_up(supervisor);
+        if (supervisor->phase == PHASE_RUNNING)
+                notify_ready(supervisor);
+}
+
+void reload_over(struct supervisor *supervisor)
+{
+        char text[64];
+
+        if (supervisor->reload.since == 0)
+                return;
+        supervisor->reload.pause_usec = clock_monotonic_usec() - supervisor->reload.since;
+        log_write(LOG_NOTICE, MESSAGE_ID_RELOADED, NULL,
+                  "operator %s has restarted in place with its new configuration: for %s no run began",
+                  supervisor->config->operator_name,
+                  duration_format(supervisor->reload.pause_usec / USEC_PER_MSEC * USEC_PER_MSEC, text,
+                                  sizeof(text)));
+}
+
 void reload(struct supervisor *supervisor)
 {
         struct config *config = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
-        char first[512], why[160];
+        char first[512], why[sizeof("``") + DIFFER_KEY_SIZE + 96];
         int r;
 
         if (supervisor->phase > PHASE_RUNNING) {
@@ -158,10 +194,9 @@ void reload(struct supervisor *supervisor)
                 restart(supervisor, why);
                 return;
         }
-        if (r >= 0 && reload_apply(supervisor, config) < 0)
-                r = error_set(&error, -ENOMEM, "no memory");
-        if (r < 0) {
-                config_free(config);
+        config_free(config);
+        if (r < 0)
                 not_reloaded(supervisor, error_message(&error));
-        }
+        else
+                read_files_again(supervisor);
 }

@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A reload, on SIGHUP. The new file is judged first, and a wrong one changes nothing. Watches are added,
- * removed and changed one by one (apply.h). Where something changes that concerns the whole operator, a
- * reload is a restart in place: runs may finish, the children end in order, and the supervisor begins
- * anew, as the same process, so that to systemd and to the kubelet the operator never went away. It reads
- * the file once more then; if that has become wrong meanwhile, what the reload accepted is taken. Watches
- * go on from their stores then, without a LIST; queued objects are announced again. Another version of
- * the program cannot begin that way: the supervisor can execute nothing (children/spawner-life.h). Then
- * it ends in order, to be started again by the service manager.
+ * A reload, on SIGHUP. The new file is judged first, and a wrong one changes nothing. If the configuration has
+ * not changed, only the files that it names are read again: credentials, certificates, tokens, the programs of
+ * handlers. Any change is a restart in place: no run begins, running handlers may finish for `stop.grace`, the
+ * children end in order, and the supervisor begins again as the same process, so that to systemd and to the
+ * kubelet the operator never went away. What was cut off is counted as no failure and runs again. The
+ * supervisor reads the file once more then; if it has become wrong meanwhile, the configuration that the
+ * reload accepted is taken. Watches go on from their stores, without a LIST; queued objects are announced
+ * again. A reload is no start: `onStart: all` runs nothing, and `restarts` does not count it.
+ *
+ * Another version of the program cannot begin that way: the supervisor can execute nothing
+ * (children/spawner-life.h). Then it ends in order, to be started again by the service manager.
  */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+struct config;
 struct supervisor;
+
+/* What a restart in place hands to the life after it. */
+struct reload_life {
+        struct config *config; /* accepted; NULL: a start, whose file has to be right */
+        uint64_t since;        /* CLOCK_MONOTONIC: no run has begun since then; 0: a start */
+        uint64_t started;      /* as struct controller has it */
+};
 
 void reload(struct supervisor *supervisor);
 /* Whether the configuration can be read, which is kept for the restart then; else why not. */
 bool reload_can_restart(struct supervisor *supervisor, char *why, size_t size);
 void reload_by_restart(struct supervisor *supervisor, const char *why);
+/* All children are up: after a restart in place, tells how long that took. */
+void reload_over(struct supervisor *supervisor);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See begin-end.h. */
 #include "supervisor/watches/begin-end.h"
+#include "supervisor/handlers/stamp.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <string.h>
 
-#include "base/duration.h"
-#include "controller/run/assign.h"
+#include "controller/change/epoch.h"
+#include "controller/change/unsure.h"
+#include "controller/order/pause.h"
 #include "controller/watch-end.h"
 #include "os/slot.h"
-#include "queue/watch.h"
-#include "supervisor/control/slowest.h"
+#include "supervisor/children/child.h"
+#include "supervisor/children/start.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/place.h"
 
 int watches_new(struct supervisor *supervisor)
@@ -32,7 +33,7 @@ int watches_new(struct supervisor *supervisor)
         return 0;
 }
 
-static void place_empty(struct watch_place *place)
+static void place_done(struct watch_place *place)
 {
         free(place->store_folder);
         free(place->missing_namespaces);
@@ -40,69 +41,63 @@ static void place_empty(struct watch_place *place)
         free(place->heard.reason);
         sd_event_source_disable_unref(place->memory_retry.timer);
         sd_event_source_disable_unref(place->owed_source);
-        *place = (struct watch_place){.supervisor = place->supervisor, .child = place->child};
 }
 
-int watch_begin(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
+/* What is known of it by its name. */
+static int watch_load(struct watch *watch)
+{
+        int r;
+
+        watch->awaits_token = access_awaited(watch);
+        r = pause_load(watch);
+        if (r >= 0)
+                r = unsure_load(watch);
+        return r < 0 ? r : epoch_load(watch);
+}
+
+int watch_begin(struct supervisor *supervisor, const struct config_watch *config)
 {
         char *folder = secrets_store_folder(supervisor, config);
-        int r = folder ? watch_take(&supervisor->controller, config, ret) : -ENOMEM;
+        struct watch *watch;
+        int r = folder ? watch_take(&supervisor->controller, config, &watch) : -ENOMEM;
 
         if (r < 0) {
                 free(folder);
                 return r;
         }
         secrets_move(supervisor, config);
-        place_of(*ret)->store_folder = folder;
-        (*ret)->awaits_token = access_awaited(*ret);
-        return 0;
+        place_of(watch)->store_folder = folder;
+        return watch_load(watch);
 }
 
-int watch_end(struct watch *watch)
+int watch_begin_again(struct watch *watch)
 {
         struct supervisor *supervisor = supervisor_of(watch);
-        struct watch_place *place = place_of(watch);
-        unsigned number = watch_number(watch);
+        struct child_slot *child = child_of(watch);
         struct slot_view view;
-        int r = watch_release(watch);
+        int r;
 
+        assert(child->process.state == CHILD_GONE);
+        r = watch_renew(watch);
         if (r < 0)
                 return r;
-        /* A slot that was left by a watcher that was killed is not the next one's. */
-        if (slots_look(supervisor->slots, number, &view) >= 0)
-                (void)slots_clear(supervisor->slots, number);
-        slowest_forget_watch(&supervisor->slowest, number);
-        place_empty(place);
-        channel_free(place->child->process.channel);
-        place->child->process.channel = NULL;
-        return 0;
+        /* The watcher was killed, and has not cleared it. */
+        if (slots_look(supervisor->slots, watch_number(watch), &view) >= 0)
+                (void)slots_clear(supervisor->slots, watch_number(watch));
+        place_of(watch)->owed_source = sd_event_source_disable_unref(place_of(watch)->owed_source);
+        channel_free(child->process.channel);
+        child->process.channel = NULL;
+        supervisor->controller.due.synced = SIZE_MAX; /* its due rows are looked for when it is in sync */
+        r = watch_load(watch);
+        if (r >= 0)
+                r = handler_take_up(watch);
+        return r < 0 ? r : child_start(child);
 }
 
 void watches_free(struct supervisor *supervisor)
 {
         for (size_t i = 0; supervisor->place && i < supervisor->controller.watch_room; i++)
-                place_empty(&supervisor->place[i]);
+                place_done(&supervisor->place[i]);
         controller_done(&supervisor->controller);
         free(supervisor->place);
-}
-
-void watch_leave(struct watch *watch, uint64_t grace_usec)
-{
-        watch->leaving = true;
-        place_of(watch)->leave_by = clock_monotonic_usec() + grace_usec;
-        queue_close(watch->controller->queue, watch_number(watch));
-}
-
-void watch_begin_anew(struct watch *watch)
-{
-        struct supervisor *supervisor = supervisor_of(watch);
-
-        FOREACH_WATCH(other, &supervisor->controller)
-                if (!other->leaving && other->config->owner &&
-                    strcmp(other->config->owner, watch->config->name) == 0)
-                        watch_leave(other, supervisor->config->stop_grace_usec);
-        watch_leave(watch, supervisor->config->stop_grace_usec);
-        assign_recall(&supervisor->controller, "its watch begins anew");
-        supervisor->reload.changing = true;
-        turn_settle_soon(supervisor);
 }

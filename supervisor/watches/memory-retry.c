@@ -3,14 +3,19 @@
 #include "supervisor/watches/memory-retry.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/text.h"
+#include "controller/run/assign.h"
 #include "ipc/log.h"
+#include "queue/watch.h"
+#include "supervisor/children/child.h"
+#include "supervisor/fatal.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
 #include "supervisor/watches/begin-end.h"
 #include "supervisor/watches/health.h"
 #include "supervisor/watches/place.h"
@@ -29,59 +34,82 @@ static uint64_t pause_of(const struct watch *watch)
 static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct watch *watch = userdata;
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
 
-        place_of(watch)->memory_retry.timer =
-                sd_event_source_disable_unref(place_of(watch)->memory_retry.timer);
-        if (watch->leaving || supervisor_of(watch)->phase != PHASE_RUNNING)
+        retry->timer = sd_event_source_disable_unref(retry->timer);
+        if (supervisor_of(watch)->phase != PHASE_RUNNING)
                 return 0;
         log_write(LOG_INFO, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                   "watch %s restarts: there may be room in memory for its objects now", watch->config->name);
-        place_of(watch)->memory_retry.begun = true;
-        watch_begin_anew(watch);
+        retry->is_due = true;
+        queue_close(watch->controller->queue, watch_number(watch));
+        assign_recall(watch->controller, "its watch begins again");
+        turn_settle_soon(supervisor_of(watch));
         return 0;
 }
 
 static void wait_for_room(struct watch *watch)
 {
-        if (place_of(watch)->memory_retry.timer || watch->leaving || (watch->config->owner && watch->synced))
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
+
+        if (retry->timer || retry->is_due || (watch->config->owner && watch->synced))
                 return;
-        if (sd_event_add_time_relative(supervisor_of(watch)->event, &place_of(watch)->memory_retry.timer,
-                                       CLOCK_BOOTTIME, pause_of(watch), USEC_PER_SEC, on_pause_over,
-                                       watch) < 0)
+        if (sd_event_add_time_relative(supervisor_of(watch)->event, &retry->timer, CLOCK_BOOTTIME,
+                                       pause_of(watch), USEC_PER_SEC, on_pause_over, watch) < 0)
                 log_warning("watch %s cannot be restarted without a reload: there is no timer",
                             watch->config->name);
 }
 
 bool memory_retry_is_awaited(struct watch *watch, const struct message_degraded *degraded)
 {
-        if (degraded->exit_code == EXIT_CODE_IO &&
-            (place_of(watch)->memory_retry.anew || degraded->health == (uint64_t)WATCH_FAILED))
+        bool is_try = place_of(watch)->memory_retry.tries > 0;
+
+        if (degraded->exit_code == EXIT_CODE_IO && (is_try || degraded->health == (uint64_t)WATCH_FAILED))
                 wait_for_room(watch);
-        return place_of(watch)->memory_retry.anew;
+        return is_try;
 }
 
 int memory_retry_over(struct watch *watch)
 {
-        if (!place_of(watch)->memory_retry.anew)
+        if (place_of(watch)->memory_retry.tries == 0)
                 return 0;
-        place_of(watch)->memory_retry.anew = false;
         place_of(watch)->memory_retry.tries = 0;
         place_of(watch)->heard.health = WATCH_HEALTHY;
         return health_review(watch);
 }
 
-int memory_retry_carry_over(const struct watch_place *former, enum watch_health health, const char *reason,
-                            struct watch *watch)
+/* The watcher's store is thrown away anyway, so the watcher need not end in order. */
+static int go_on(struct watch *watch)
 {
-        place_of(watch)->memory_retry =
-                (struct memory_retry){.tries = former->memory_retry.tries + 1, .anew = true};
-        watch->health = health;
-        place_of(watch)->heard = former->heard;
-        place_of(watch)->heard.reason = NULL;
-        place_of(watch)->degraded_realtime = former->degraded_realtime;
-        place_of(watch)->failures = former->failures;
-        return text_replace(&place_of(watch)->heard.reason, reason) < 0 ||
-                               text_replace(&place_of(watch)->degraded_reason, reason) < 0
-                       ? -ENOMEM
-                       : 0;
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
+        int r;
+
+        if (assign_count(watch->controller, watch).running > 0)
+                return 0;
+        if (child_of(watch)->process.state != CHILD_GONE) {
+                child_signal(child_of(watch), SIGKILL);
+                return 0;
+        }
+        r = watch_begin_again(watch);
+        if (r == -EAGAIN) {
+                turn_settle_soon(supervisor_of(watch));
+                return 0;
+        }
+        retry->is_due = false;
+        retry->tries++;
+        return r;
+}
+
+void memory_retry_continue(struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, &supervisor->controller) {
+                int r = place_of(watch)->memory_retry.is_due && supervisor->phase == PHASE_RUNNING
+                                ? go_on(watch)
+                                : 0;
+
+                if (r < 0)
+                        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                         "watch %s cannot begin again: %s", watch->config->name,
+                                         strerror(-r));
+        }
 }

@@ -18,12 +18,3 @@ struct supervisor *supervisor_of(const struct watch *watch)
 {
         return place_of(watch)->supervisor;
 }
-
-size_t watches_in_force(const struct supervisor *supervisor)
-{
-        size_t count = 0;
-
-        FOREACH_WATCH(watch, &supervisor->controller)
-                count += !watch->leaving;
-        return count;
-}

@@ -12,18 +12,15 @@ struct child_slot;
 struct supervisor;
 
 struct memory_retry {
-        sd_event_source *timer; /* then the watch is begun anew */
+        sd_event_source *timer; /* then the watch begins again */
         unsigned tries;         /* so far, without being in sync */
-        bool begun;             /* its successor is such a try */
-        bool anew;              /* it is one, and has not been in sync */
+        bool is_due;            /* it begins again when nothing of it runs */
 };
 
 struct watch_place {
         struct supervisor *supervisor;
         struct child_slot *child;
         char *store_folder;         /* in memory, where its objects are confidential */
-        bool cancelled;             /* it leaves: its runs have taken too long, and are ended */
-        uint64_t leave_by;          /* CLOCK_MONOTONIC: then it is cancelled */
         struct watch_trouble heard; /* of its watcher */
         struct memory_retry memory_retry;
         uint64_t degraded_realtime, failures;
@@ -35,4 +32,3 @@ struct watch_place {
 struct watch_place *place_of(const struct watch *watch);
 struct child_slot *child_of(const struct watch *watch);
 struct supervisor *supervisor_of(const struct watch *watch);
-size_t watches_in_force(const struct supervisor *supervisor); /* those that do not leave */

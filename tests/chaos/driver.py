@@ -46,7 +46,6 @@ class Chaos:
         self._stopping = self._killed = False
         self._never = threading.Event()
         self._commands = handlers.write(folder, self.notes.path)
-        self._retiring = set()  # pids of workers that a reload replaces, each after its run
         self._resume = {}  # kind: when its watch is to be resumed
         self._changed = collections.Counter()  # reloads, by what they have changed
         self._removed = {}  # kind: when its watch, which a reload has removed, is to be back
@@ -445,8 +444,7 @@ class Chaos:
     def _kill(self, step):
         if not self._up():
             return False
-        # Whose death ends nothing, because it was told to end, is no victim.
-        found = [child for child in self.operator.children(step.values["role"]) if child.pid not in self._retiring]
+        found = self.operator.children(step.values["role"])
         if not found:
             return False
         number = getattr(signal, f"SIG{step.values['signal']}")
@@ -498,8 +496,7 @@ class Chaos:
         return True
 
     def _reload(self, step):
-        """Three of four are taken without a restart. What ends in order meanwhile is no good victim of the next step: of
-        watchers that is over when it is ready, workers end later, each after its run."""
+        """Of a watch, of a handler, or of the whole: each is a restart in place."""
         if not self._up() or self._readies() == 0:
             return False
         self._changed[(step.kind, "whole", step.kind, "handler")[self.count["reload"] % 4]] += 1
@@ -516,7 +513,6 @@ class Chaos:
         wait_until(lambda: self.operator.popen.poll() is not None or self._readies() > 0, "it to be ready", 30)
         before = self._readies()
         self._configure()
-        self._retiring |= {child.pid for child in self.operator.children("worker")}
         self.operator.send_signal(signal.SIGHUP)
         wait_until(over, lambda: f"the end of a reload:\n{self._said()}", 30)
         return True
@@ -575,7 +571,6 @@ class Chaos:
         if self.operator.popen is None:
             if now >= self._restart:
                 self.operator.start()
-                self._retiring.clear()
                 self.count["start"] += 1
         elif self.operator.popen.poll() is not None:
             self._has_ended()

@@ -18,8 +18,7 @@ NAMED_CODES = (64, 69, 70, 74, 77, 78)
 pytestmark = pytest.mark.quiet
 
 ROLES = ("credential", "watcher", "idle-worker", "busy-worker", "gateway", "spawner", "supervisor")
-# The whole is begun anew, in place, or one watch of it.
-STATES = ("starting", "syncing", "running", "reloading", "reloading-watch", "stopping")
+STATES = ("starting", "syncing", "running", "reloading", "stopping")
 SIGNALS = {"SEGV": signal.SIGSEGV, "ABRT": signal.SIGABRT, "KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 MANNERS = {
     **{name: SIGNAL + number for name, number in SIGNALS.items()},
@@ -34,15 +33,13 @@ if SANITIZED:
 ONE_OF_EACH = ("SEGV", "KILL", "STOP", "exit-0", "exit-70", "fatal-69", "protocol", "heartbeat")
 if os.environ.get("RECONCILED_FULL") != "1":
     MANNERS = {name: act for name, act in MANNERS.items() if name in ONE_OF_EACH}
-LATE = ("reloading", "reloading-watch", "stopping")
+LATE = ("reloading", "stopping")
 BUSY = "case $RECONCILED_NAME in busy) : >$REQUEST.busy; trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"
 # Seconds from the fault to the end of everything: detection, TERM, two seconds, KILL, and a machine that is busy.
 BOUND = 15.0
 
 
 def exists(role, state, manner):
-    if state == "reloading-watch" and manner not in ONE_OF_EACH:
-        return False  # what ends by itself ends as when nothing is reloaded
     if role == "supervisor":
         # Nobody watches over its words but the children, and nothing over its heart but systemd (tests/systemd).
         return manner in ("SEGV", "ABRT", "KILL") or manner.startswith("exit-")
@@ -66,7 +63,7 @@ class Cell:
         self.widgets = devserver.api.resource("example.com/v1", "widgets", self.namespace)
         # Whose death changes nothing: who is told to end, and who is not needed for that.
         self.harmless = role != "supervisor" and {
-            "stopping": True, "reloading": role != "spawner", "reloading-watch": self.process_role() in ("watcher", "worker")}.get(state, False)
+            "stopping": True, "reloading": role != "spawner"}.get(state, False)
         # Who is not told to end itself is struck while a handler holds the end up.
         self.by_plan = state == "starting" or role == "supervisor" and state in LATE or self.harmless and role != "spawner"
         self.busy = role == "busy-worker" or state in LATE and not self.by_plan
@@ -75,10 +72,9 @@ class Cell:
         operator.environment["RECONCILED_DEATH_ONCE"] = self.once
         self.configure()
 
-    def configure(self, selector=None, **more):
-        one = {"labelSelector": selector} if selector else {}
+    def configure(self, **more):
         self.operator.configure(self.devserver, [watch("widgets", self.handler, namespaces=[self.namespace],
-                                                       handler_options={"grace": "100ms"}, quarantine={"after": 100}, **one)],
+                                                       handler_options={"grace": "100ms"}, quarantine={"after": 100})],
                                 workers=1, heartbeat={"interval": "100ms", "deadline": "1500ms"}, stop={"grace": "500ms"},
                                 gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway.sock"}, **more)
 
@@ -123,8 +119,7 @@ class Cell:
         if self.state == "stopping":
             self.operator.send_signal(signal.SIGTERM)
         elif self.state in LATE:
-            # All are told to end; or the one watcher, and the workers for the news of it.
-            self.configure(**({"pageLimit": 400} if self.state == "reloading" else {"selector": "!hidden"}))
+            self.configure(pageLimit=400)
             self.operator.send_signal(signal.SIGHUP)
         if self.by_plan:
             return
@@ -183,7 +178,7 @@ class Cell:
     # ---- after
 
     def assert_ended(self, since):
-        if self.state in ("reloading", "reloading-watch") and self.harmless:
+        if self.state == "reloading" and self.harmless:
             wait_until(lambda: sum("READY" in n for n in self.operator.notifications) == 2, "the second READY", BOUND)
             return
         self.operator.wait_exit(expect=self.expected(), deadline=BOUND)

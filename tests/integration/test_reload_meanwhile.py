@@ -63,3 +63,12 @@ def test_a_newer_file_that_is_right_is_taken(accepted, devserver, handler):
     accepted.configure(devserver, [watch("widgets", handler)], workers=4)
     go(accepted, handler, workers=4)
     assert not accepted.ctl.status()["notReloaded"]
+
+
+def test_systemd_is_fed_meanwhile(accepted, handler):
+    def fed():
+        return sum(message.get("WATCHDOG") == "1" for message in accepted.notifications)
+
+    before = fed()
+    wait_until(lambda: fed() >= before + 2, "the watchdog to be fed while the handler is awaited")
+    go(accepted, handler)

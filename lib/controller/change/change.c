@@ -82,12 +82,12 @@ static int run(struct watch *watch, const struct record_change *change, const st
                        : 0;
 }
 
-/* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
+/* `onStart: all`: once a start of the operator; a relist, or a reload, shows the same objects again. */
 static bool is_due_at_start(const struct watch *watch, const struct record_change *change,
                             const struct ledger_row *row)
 {
         return watch->config->on_start == ON_START_ALL && change->first && !row->permanent &&
-               row->handled_realtime < watch->started;
+               row->handled_realtime < watch->controller->started;
 }
 
 static int rest(struct watch *watch, const struct record_change *change, const struct ledger_row *row)

@@ -263,7 +263,7 @@ static struct watch *next_parent(struct controller *controller)
         struct watch *found = NULL;
 
         FOREACH_WATCH(watch, controller)
-                if (watch->related_count > 0 && !watch->leaving && has_room(watch) &&
+                if (watch->related_count > 0 && has_room(watch) &&
                     (!found || watch->related_usec < found->related_usec))
                         found = watch;
         return found;

@@ -12,7 +12,7 @@ static struct watch *twin_next(const struct watch *watch, const struct watch *la
         struct watch *twin;
 
         while ((twin = watch_next(watch->controller, last))) {
-                if (twin != watch && !twin->leaving && !twin->config->owner && !watch->config->owner &&
+                if (twin != watch && !twin->config->owner && !watch->config->owner &&
                     config_is_of_kind(twin->config, watch->config))
                         return twin;
                 last = twin;

@@ -33,7 +33,7 @@ const struct queue_run *worker_run(const struct worker *worker)
 
 static bool is_available(const struct worker *worker)
 {
-        return !worker->stale && worker->is_up;
+        return worker->is_up;
 }
 
 static bool has_room(const struct worker *worker)

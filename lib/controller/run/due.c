@@ -8,7 +8,6 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "config/watch.h"
 #include "controller/change/push.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
@@ -65,8 +64,6 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         enum change_kind kind = ledger_row_kind(row);
         unsigned number;
 
-        if (!watch && config_watch_find(controller->config, watch_name))
-                return 0; /* a reload starts it anew: when it is in sync, due_arm() begins anew as well */
         if (!watch) {
                 never.next_realtime = 0; /* not configured any more: owed.c, should it come back */
                 return ledger_put(controller->ledger, watch_name, &never);

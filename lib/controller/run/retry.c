@@ -146,7 +146,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
 static struct watch *next_watch(struct controller *controller)
 {
         FOREACH_WATCH(watch, controller)
-                if (!watch->leaving && walk_of(watch)->scope != RETRY_NOTHING)
+                if (walk_of(watch)->scope != RETRY_NOTHING)
                         return watch;
         return NULL;
 }
@@ -238,7 +238,7 @@ int retry_all_failed(struct controller *controller, struct watch *watch, uint64_
         if (watch)
                 r = retry_watch(watch, &count);
         FOREACH_WATCH(each, controller)
-                if (!watch && !each->leaving && r >= 0)
+                if (!watch && r >= 0)
                         r = retry_watch(each, &count);
         if (r >= 0)
                 *ret_count = count;
