@@ -58,7 +58,7 @@ RUN.update({name: FOLLOWED[example.document][0] for name, example in EXAMPLES.it
 RUN.update({name: "tests/integration/test_manual.py" for name, example in EXAMPLES.items()
             if example.document == "man/reconciled.yaml.5" and "operator: widgets.example.com" not in name})
 # No code.
-PICTURES = {"docs/architecture.md: reconciled", "docs/architecture.md: supervisor"}
+PICTURES = {"docs/architecture.md: reconciled", "docs/architecture.md: supervisor", "docs/architecture.md: API server"}
 
 
 def test_every_example_is_known():
