@@ -12,6 +12,5 @@ void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);
 
 void queue_pause(struct queue *queue, unsigned watch, bool paused);
 
-/* A watch that is taken out of the configuration: from now on nothing of it is picked, not even what is
- * urgent; what runs goes on. */
+/* Until the watch is cleared nothing of it is picked, not even what is urgent; what runs goes on. */
 void queue_close(struct queue *queue, unsigned watch);
