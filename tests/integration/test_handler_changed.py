@@ -119,22 +119,10 @@ def test_a_reload_by_a_restart_in_place_is_a_reload(start, operator, handler, wi
     given_up(operator, handler, widgets, "permanent")
     start.configure(top={"workers": 3})
     operator.reload()
-    operator.wait_for_log("by a restart in place")
+    operator.wait_for_log("has restarted in place")
     handler.wait_finished(name="permanent", count=2)
     operator.stop()
     assert len(handler.requests(name="permanent")) == 2 and len(said(operator)) == 1
-
-
-def test_a_watch_that_a_reload_starts_anew_is_reloaded_as_well(start, operator, handler, widgets):
-    start()
-    wait_walked(operator)
-    given_up(operator, handler, widgets, "permanent")
-    start.configure(labelSelector="!none")
-    operator.reload()
-    operator.wait_for_log("started anew widgets")
-    handler.wait_finished(name="permanent", count=2)
-    operator.stop()
-    assert len(handler.requests(name="permanent")) == 2
 
 
 def test_a_wrong_file_gives_no_attempt(start, operator, handler, widgets):
@@ -249,7 +237,9 @@ def test_attempts_that_are_used_up_get_one_more(start, operator, handler, widget
     assert len(handler.requests(name="retry")) == 7
 
 
-def test_a_run_from_before_the_reload_is_not_the_last_word(start, operator, handler, widgets):
+@pytest.mark.parametrize("changes, told", [({}, "files and credentials are read again"), ({"workers": 3}, "restarts in place")],
+                         ids=["same-configuration", "another"])
+def test_a_run_from_before_the_reload_is_not_the_last_word(start, operator, handler, widgets, changes, told):
     gate = handler.folder / "gate"
     handler.behave(f"while [ ! -e {gate} ]; do sleep 0.02; done; {BROKEN}")
     start(top={"stop": {"grace": "60s"}})
@@ -257,8 +247,9 @@ def test_a_run_from_before_the_reload_is_not_the_last_word(start, operator, hand
     widgets.create("permanent")
     handler.wait_for(name="permanent")
     mend(handler)
+    start.configure(top={"stop": {"grace": "60s"}, **changes})
     os.kill(operator.pid, signal.SIGHUP)
-    operator.wait_for_log("takes its new configuration")
+    operator.wait_for_log(told)
     gate.touch()
     wait_mended(widgets, "permanent")
     wait_failing(operator, 0, 0)
