@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "os/assertion.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "os/assertion.h"
 #include "os/syscall.h"
 
 #define COUNTERS_MAX    32

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/assertion.h"
 #include "base/exit-code.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "ipc/spawner/client.h"
+#include "os/assertion.h"
 #include "os/syscall.h"
 #include "supervisor/notify.h"
 #include "supervisor/options.h"

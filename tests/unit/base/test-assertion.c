@@ -19,8 +19,8 @@ static void fail_an_assertion(int number)
 /* cmocka redefines assert. */
 #include <cmocka.h>
 
-#include "os/assertion.h"
 #include "base/exit-code.h"
+#include "os/assertion.h"
 
 static void tell(const char *text, void *userdata)
 {
