@@ -3,6 +3,7 @@
 until the other one does so, or none selects it."""
 import json
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,30 @@ def kill(operator):
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
     operator.start_ready().wait_synced()
+
+
+def test_it_is_held_if_it_comes_back_while_it_waits(twins, widgets, operator, devserver):
+    """Its watcher hears of that a moment late; the run that looks again sees it first."""
+    def looks():
+        return len(devserver.requests(lambda request: request.get("verb") == "get" and request.get("name") == "w" and
+                                      "worker" in request.get("user_agent", "")))
+
+    twins.start_by_tier()
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "gold").returncode == 0
+    twins.relabel("gold")
+    waits(twins)
+    [watcher] = [process for process in operator.children("watcher")
+                 if any("/silver/" in str(entry.readlink()) for entry in Path(f"/proc/{process.pid}/fd").iterdir())]
+    watcher.kill(signal.SIGSTOP)
+    twins.relabel("silver")
+    before = looks()
+    wait_until(lambda: looks() >= before + 2, "it to look again")
+    assert twins.finalizers() == [SILVER]
+    watcher.kill(signal.SIGCONT)
+    widgets.delete("w")
+    is_told(twins.silver, "finalize")
+    operator.stop()
 
 
 @pytest.mark.parametrize("then", ["it leaves that one too", "it is deleted", "that one runs"])

@@ -57,7 +57,8 @@ static bool filter_holds(const struct run *run, const char *filter)
         const char *json = object_json(run);
         bool holds = true; /* if the filter cannot be run, nothing is taken off */
 
-        if (filter[0] && jq_program_new(filter, &program, NULL) >= 0)
+        /* One that its watcher has died over is run nowhere. */
+        if (filter[0] && !run->order->doubtful && jq_program_new(filter, &program, NULL) >= 0)
                 (void)jq_program_test(program, json, strlen(json), run->watch->config->metadata_only, &holds,
                                       NULL);
         return holds;
@@ -115,25 +116,40 @@ static bool is_on(const struct run *run, const char *finalizer)
         return finalizer_look(json, strlen(json), finalizer, &view) >= 0 && view.ours;
 }
 
+/* Whether another watch of the kind holds the object. *ret_exists: there is another one. */
+static bool is_held_by_other(const struct run *run, bool *ret_exists)
+{
+        *ret_exists = false;
+        for (size_t i = 0; i < run->worker->watch_count; i++) {
+                const struct record_watch *other = run->worker->watch[i].config;
+
+                if (!is_other(run->watch->config, other))
+                        continue;
+                *ret_exists = true;
+                if (other->finalizer && is_on(run, other->finalizer_key))
+                        return true;
+        }
+        return false;
+}
+
 bool leaving_waits(const struct run *run)
 {
         const struct record_watch *ours = run->watch->config;
-        bool is_selected = false, is_to_be_held = false;
+        bool has_others, is_selected = false, is_to_be_held = false;
 
         if (run->action != ACTION_UNSELECTED || !run->object.json ||
             (ours->finalizer && object_is_deleting(run)))
                 return false;
+        if (is_held_by_other(run, &has_others) || !has_others)
+                return false;
+        /* Our own watch as well: the object may be back, and its watcher has not said so yet. */
         for (size_t i = 0; i < run->worker->watch_count; i++) {
-                const struct record_watch *other = run->worker->watch[i].config;
+                const struct record_watch *watch = run->worker->watch[i].config;
 
-                if (!is_other(ours, other))
-                        continue;
-                if (other->finalizer && is_on(run, other->finalizer_key))
-                        return false;
-                if (!may_select(run, other))
+                if ((watch != ours && !is_other(ours, watch)) || !may_select(run, watch))
                         continue;
                 is_selected = true;
-                is_to_be_held = is_to_be_held || other->finalizer;
+                is_to_be_held = is_to_be_held || watch->finalizer;
         }
         /* One that owes the end will tell it. But what was held before is held in between, too. */
         return is_selected && (!run->order->taken || (is_to_be_held && is_on(run, ours->finalizer_key)));

@@ -5,6 +5,7 @@
 
 #include "config/watch.h"
 #include "controller/change/push.h"
+#include "controller/run/doubt.h"
 
 /* The next one after `last`; NULL begins and ends. */
 static struct watch *twin_next(const struct watch *watch, const struct watch *last)
@@ -27,6 +28,14 @@ bool twin_owes(const struct watch *watch, const char *key, const char *uid)
 
         for (const struct watch *twin = NULL; (twin = twin_next(watch, twin));)
                 if (ledger_look(ledger, twin->config->name, key, uid, &row) >= 0 && !row->unselected)
+                        return true;
+        return false;
+}
+
+bool twin_is_doubtful(const struct watch *watch, const char *key, const char *uid)
+{
+        for (const struct watch *twin = NULL; (twin = twin_next(watch, twin));)
+                if (doubt_is(twin, key, uid))
                         return true;
         return false;
 }

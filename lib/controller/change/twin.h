@@ -5,6 +5,8 @@
 
 /* Whether one of them owes its end: it was handed to that watch, which has not left it. */
 bool twin_owes(const struct watch *watch, const char *key, const char *uid);
+/* Whether the watcher of one of them has died over it. */
+bool twin_is_doubtful(const struct watch *watch, const char *key, const char *uid);
 /* The row of `watch`, which has left the object, is about to be removed. Watches that ran last before that run
  * again, by the same commit. 0 or a negative errno. */
 int twin_rerun(const struct watch *watch, const struct ledger_row *left);

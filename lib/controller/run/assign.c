@@ -280,18 +280,19 @@ static void send_run(struct worker *worker, struct assignment *given)
         struct controller *controller = worker->controller;
         const struct watch *watch = &controller->watch[given->run.watch];
         const struct ledger_row *row = NULL;
+        bool has_left = given->run.kind == CHANGE_UNSELECTED;
         struct message_run run = {
                 .sequence = given->run.id,
                 .watch = watch->config->name,
                 .key = given->run.key,
                 .uid = given->run.uid,
-                .action = (uint64_t)action_of(&given->run),
-                .reason = (uint64_t)given->run.reason,
+                .action = action_of(&given->run),
+                .reason = given->run.reason,
                 .generation = watch->generation,
-                .doubtful = doubt_is(watch, given->run.key, given->run.uid),
+                .doubtful = doubt_is(watch, given->run.key, given->run.uid) ||
+                            (has_left && twin_is_doubtful(watch, given->run.key, given->run.uid)),
                 .handed_out = !given->is_first,
-                .taken = given->run.kind == CHANGE_UNSELECTED &&
-                         twin_owes(watch, given->run.key, given->run.uid),
+                .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
 
         if (!given->is_first &&
