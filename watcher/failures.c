@@ -46,7 +46,7 @@ static void tell_health(struct watcher *watcher)
         struct message_recovered recovered = {.watch = watcher->config->watch};
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
-                .health = (uint64_t)failures->health,
+                .health = failures->health,
                 .exit_code = failures->health == WATCH_FAILED || watcher->full
                                      ? (uint64_t)exit_code_of(watcher, &failures->last)
                                      : 0,

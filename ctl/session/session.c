@@ -168,8 +168,8 @@ static int send_replay(struct session *session)
                 .watch = replay->watch,
                 .key = replay->key,
                 .uid = replay->uid,
-                .action = (uint64_t)replay->action,
-                .reason = (uint64_t)replay->reason,
+                .action = replay->action,
+                .reason = replay->reason,
                 .attempt = replay->attempt,
         };
 

@@ -61,13 +61,13 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
         char uid[16];
         struct message_done done = {
                 .sequence = run->run.sequence,
-                .action = (uint64_t)run->action,
+                .action = run->action,
                 .watch = sim->config_watch[run->watch].name,
                 .key = sim_key(run->name),
-                .result = (uint64_t)(run->cancelled && result != RESULT_SUCCESS &&
-                                                     result != RESULT_RETURNED && result != RESULT_SETTLING
-                                             ? RESULT_CANCELLED
-                                             : result),
+                .result = (run->cancelled && result != RESULT_SUCCESS && result != RESULT_RETURNED &&
+                                           result != RESULT_SETTLING
+                                   ? RESULT_CANCELLED
+                                   : result),
                 .fingerprint = run->fingerprint,
                 .own_fingerprint = run->own_version ? run->fingerprint : 0,
                 .known_version = run->own_version ? run->known_version : 0,

@@ -25,7 +25,7 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
                       bool first)
 {
         struct record_change change = {
-                .kind = (uint64_t)kind,
+                .kind = kind,
                 .key = object->key,
                 .uid = object->uid,
                 .resource_version = object->resource_version ? object->resource_version : "",

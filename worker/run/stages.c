@@ -79,11 +79,11 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         bool kinds_known = run->dependents && recall_kinds(run->dependents, &kinds) >= 0;
         struct message_done done = {
                 .sequence = run->order->sequence,
-                .action = (uint64_t)run->action,
+                .action = run->action,
                 .watch = run->order->watch,
                 .key = run->order->key,
                 .uid = run->order->uid,
-                .result = (uint64_t)(run->cancelled && !is_kept(result) ? RESULT_CANCELLED : result),
+                .result = (run->cancelled && !is_kept(result) ? RESULT_CANCELLED : result),
                 .fingerprint = run->fingerprint,
                 .resource_version = run->object.resource_version,
                 .own_fingerprint = run->changed ? 0 : run->own.fingerprint,

@@ -23,7 +23,7 @@ bool rollback_begin(struct dependents *dependents, char *cause)
                 .answered = park_now(run),
                 .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
                 .essence = run->now.foreign_essence ? 0 : object_essence(run),
-                .result = (uint64_t)dependents_result(dependents),
+                .result = dependents_result(dependents),
         };
         _cleanup_free_ struct dependent *touched = calloc(dependents->wanted.count + 1, sizeof(*touched));
 
