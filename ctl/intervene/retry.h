@@ -2,6 +2,6 @@
 #pragma once
 #include <stdbool.h>
 
-/* Makes all due that have failed. argument: a watch, or nothing: all; returns the exit code. */
-/* What has failed, of a watch or of all; or all objects of a watch. */
+/* Makes objects due: all of one watch (`all`), or those that have failed, of one watch or of all. argument: the
+ * watch, or nothing. Returns the exit code. */
 int ctl_retry_many(const char *runtime_directory, bool all, char **argument, bool json);

@@ -243,7 +243,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         return answer_done(peer);
 }
 
-/* What has failed, of a watch or of all; or all objects of a watch. */
+/* Makes objects due: those that have failed, of one watch or of all; or all of one watch. */
 static int answer_retry_many(struct control_peer *peer, const struct message_query *query,
                              struct watch *watch)
 {

@@ -43,7 +43,7 @@ static void place_done(struct watch_place *place)
         sd_event_source_disable_unref(place->owed_source);
 }
 
-/* What is known of it by its name. */
+/* Reads what the ledger keeps under the name of the watch. */
 static int watch_load(struct watch *watch)
 {
         int r;

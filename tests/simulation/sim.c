@@ -449,7 +449,7 @@ bool simulation_round(struct simulation *sim, bool ends)
 
 #define GIVES_UP 33 /* of worker_end(): a permanent failure */
 
-/* What was given up gets one more attempt: seen best where nobody changes it any more. */
+/* Objects that were given up get one more attempt. That shows best once nobody changes them any more. */
 static void renew(struct simulation *sim)
 {
         switch (sim->steps % 6) {

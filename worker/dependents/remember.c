@@ -27,7 +27,7 @@ static int join(struct dependent_list *list, struct dependent_list *found)
         return r;
 }
 
-/* What was in the list of another watch of ours stays in it, until the last one of us cleans up. */
+/* The list of another watch of ours stays as it is until the last of our watches cleans up. */
 static int take_record(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct dependents *dependents = userdata;

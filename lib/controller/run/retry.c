@@ -36,7 +36,7 @@ void retry_forget(struct watch *watch)
         retry_walk_done(&watch->kept_walk);
 }
 
-/* What cannot wait for the next life goes first. */
+/* The walk that ends with this life goes first; the next life can go on with the other one. */
 static struct retry_walk *walk_of(struct watch *watch)
 {
         return watch->walk.scope != RETRY_NOTHING ? &watch->walk : &watch->kept_walk;
@@ -98,8 +98,8 @@ static bool try_row(struct watch *watch, struct ledger_row *row, struct queue_it
         return true;
 }
 
-/* What has not run yet, and what comes sooner by itself, runs anyway. A resync may come later than its row
- * says (due.c). */
+/* Objects that have not run yet, and those that are due sooner, run anyway. A resync may come later than its
+ * row says (due.c). */
 static bool take_any_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
         bool fails = row->attempts > 0 || row->permanent;

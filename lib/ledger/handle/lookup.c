@@ -31,7 +31,7 @@ static int take_row(struct cached_row *cached, sqlite3_stmt *statement)
         return r;
 }
 
-/* Nobody has asked for it: what is wrong with it is told to whoever does. */
+/* Nobody has asked for this row yet: an error in it is reported when somebody does. */
 static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *statement)
 {
         const char *key = ledger_column(statement, 1), *uid = ledger_column(statement, 2);
