@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "credential/credential-message.h"
 #include "credential/handlers/account.h"
-#include "credential/message.h"
 #include "kubeconfig/secret.h"
 
 int credential_send(struct credential *credential)

@@ -23,13 +23,13 @@
 #include "devserver/fault/fault-read.h"
 #include "devserver/fault/fault.h"
 #include "devserver/http/certificate.h"
-#include "devserver/http/kubeconfig.h"
+#include "devserver/http/write-kubeconfig.h"
 #include "devserver/objects/gc-queue.h"
-#include "devserver/read/list.h"
+#include "devserver/read/serve-list.h"
 #include "devserver/request-log.h"
 #include "devserver/server.h"
 #include "devserver/storage/storage.h"
-#include "devserver/stream/watch.h"
+#include "devserver/stream/serve-watch.h"
 
 #define LOADS_MAX   64
 #define HISTORY_MAX 10000000

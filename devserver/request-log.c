@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "devserver/fault/fault.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 static enum MHD_Result add_query(void *userdata, enum MHD_ValueKind kind _unused_, const char *key,
                                  const char *value)

@@ -12,7 +12,7 @@
 
 #include "devserver/objects/gc-queue.h"
 #include "devserver/storage/storage.h"
-#include "http/loop.h"
+#include "http/http-loop.h"
 
 struct account_token;
 struct backup;

@@ -4,8 +4,8 @@
  * The gateway: HTTP for those who watch over the operator. It knows nothing but what the supervisor tells it
  * with each heartbeat (METRICS), holds no credential, opens no connection and starts no program.
  */
+#include "gateway/http-server.h"
 #include "gateway/report.h"
-#include "gateway/server.h"
 #include "ipc/child.h"
 
 struct gateway {

@@ -11,7 +11,7 @@
 #include <msgpack.h>
 #include <string.h>
 
-#include "ipc/schema.h"
+#include "ipc/message-schema.h"
 
 /* ---- text */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reconciled-spawner: starts the programs that ipc/spawner/program.h names, one request a packet on
+ * reconciled-spawner: starts the programs that ipc/spawner/spawner-program.h names, one request a packet on
  * descriptor 3, until the supervisor is gone. It keeps no state, reads nothing that strangers write, and logs nothing: what
  * fails is the answer.
  */
@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/exit-code.h"
-#include "ipc/spawner/program.h"
+#include "ipc/spawner/spawner-program.h"
 #include "os/program-path.h"
 #include "os/syscall.h"
 

@@ -10,7 +10,7 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/slot.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 

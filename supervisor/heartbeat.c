@@ -12,7 +12,7 @@
 #include "children/child-state.h"
 #include "controller/run/lost-ledger.h"
 #include "ipc/log.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/children/counters.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/control/tell-gateway.h"

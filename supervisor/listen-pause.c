@@ -6,7 +6,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/fatal.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"

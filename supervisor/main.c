@@ -7,7 +7,7 @@
 #include "base/exit-code.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "ipc/spawner/client.h"
+#include "ipc/spawner/spawner-client.h"
 #include "os/assertion.h"
 #include "os/syscall.h"
 #include "supervisor/notify.h"

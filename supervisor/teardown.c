@@ -14,7 +14,7 @@
 #include "ipc/log.h"
 #include "os/descendants.h"
 #include "os/slot.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/notify.h"

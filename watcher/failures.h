@@ -11,7 +11,7 @@
  * for an hour is subject to it as well. It does not cut off an answer that is coming in.
  */
 #include "ipc/child.h"
-#include "kube/error.h"
+#include "kube/kube-error.h"
 
 struct watcher;
 

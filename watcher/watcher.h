@@ -101,7 +101,7 @@ struct watcher {
         struct verification *verification; /* apply/verify.c */
         struct finalizer_search *search;   /* apply/finalizer-search.c; NULL: none is asked for */
         bool owed_complete, checked;       /* apply/ledger-check.c: all pages are here; CHECKED was sent */
-        struct message *doubtful;          /* apply/doubtful.c; NULL: nothing is */
+        struct message *doubtful;          /* apply/doubted-keys.c; NULL: nothing is */
         struct slot *slot; /* shows the supervisor what is being read; NULL: it does not look */
 
         struct {

@@ -4,7 +4,7 @@
  * Objects whose content must neither reach a disk nor a log: Secrets, and those that the configuration calls
  * confidential. Whatever we quote may end up in the ledger, in the journal and in Events.
  */
-#include "kube/error.h"
+#include "kube/kube-error.h"
 #include "worker/worker.h"
 
 #define CONFIDENTIAL_WORDS_MAX 200

@@ -12,9 +12,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "credential/backoff.h"
+#include "credential/credential-message.h"
 #include "credential/handlers/files.h"
-#include "credential/message.h"
+#include "credential/retry-delay.h"
 #include "credential/separate.h"
 #include "json/json.h"
 

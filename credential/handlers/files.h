@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The files in a handler's folder: copies of the files that it was promised, its kubeconfig, its token. */
-#include "credential/handlers/access.h"
+#include "credential/handlers/handler-access.h"
 
 /* Reads a kubeconfig that a handler can be given: without a plugin, and without what is not handed on.
  * Errors as of kubeconfig_load(). */

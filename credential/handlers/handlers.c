@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "base/exit-code.h"
-#include "credential/handlers/access.h"
 #include "credential/handlers/account.h"
 #include "credential/handlers/files.h"
+#include "credential/handlers/handler-access.h"
 
 static void refresh(struct access *access)
 {

@@ -3,7 +3,7 @@
 /* The insides of a session. Private to ctl/session/. */
 #include <systemd/sd-event.h>
 
-#include "children/process.h"
+#include "children/child-process.h"
 #include "ctl/session/session.h"
 
 enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
@@ -39,5 +39,5 @@ struct session {
         int exit_code;
 };
 
-/* configure.c: tells a process its configuration. 0 or a negative errno. */
+/* session-config.c: tells a process its configuration. 0 or a negative errno. */
 int session_configure(struct session_process *process);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include "ctl/session/run.h"
+#include "ctl/session/ctl-run.h"
 
 /* Runs again what the folder options->object has recorded, and shows where answers differ; returns the exit
  * code. */

@@ -15,10 +15,10 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "devserver/http/answer.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-answer.h"
+#include "devserver/http/http-request.h"
 #include "devserver/server.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"

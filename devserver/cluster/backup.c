@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devserver/read/list.h"
+#include "devserver/read/serve-list.h"
 #include "devserver/server.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
-#include "devserver/stream/watch.h"
+#include "devserver/stream/serve-watch.h"
 
 struct table {
         struct table *next;

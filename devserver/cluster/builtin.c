@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "devserver/objects/store.h"
+#include "devserver/objects/stored-object.h"
 #include "devserver/server.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"

@@ -14,7 +14,7 @@
 #include "devserver/objects/delete.h"
 #include "devserver/objects/gc-queue.h"
 #include "devserver/server.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"

@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "devserver/http/answer.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-answer.h"
+#include "devserver/http/http-request.h"
 #include "devserver/server.h"
 #include "http/connection.h"
 

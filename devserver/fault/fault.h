@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* Of which requests; all texts are owned. */
 struct fault_match {

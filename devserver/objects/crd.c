@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "devserver/server.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
-#include "devserver/stream/watch.h"
+#include "devserver/stream/serve-watch.h"
 #include "devserver/tree/tree.h"
 
 static void add_condition(cJSON *conditions, const char *type, const char *reason, const char *message)

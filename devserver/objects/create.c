@@ -7,16 +7,16 @@
 #include <sys/random.h>
 
 #include "base/cleanup.h"
-#include "devserver/http/answer.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-answer.h"
+#include "devserver/http/http-request.h"
 #include "devserver/objects/crd.h"
-#include "devserver/objects/store.h"
+#include "devserver/objects/stored-object.h"
 #include "devserver/objects/validate.h"
-#include "devserver/storage/resource.h"
-#include "devserver/tree/apply.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/list-rule.h"
 #include "devserver/tree/number.h"
+#include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
 
 static void generate_name(cJSON *metadata)

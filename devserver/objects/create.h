@@ -2,7 +2,7 @@
 #pragma once
 #include <cjson/cJSON.h>
 
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* Creates the object in the body, and answers. */
 void object_create(struct request *request);

@@ -4,7 +4,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* DELETE of one object or of those that are chosen: answers. */
 void object_delete(struct request *request, const char *key);

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "devserver/server.h"
 #include "devserver/storage/owners.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* PATCH: merge, JSON, strategic merge, apply; told by the Content-Type. Answers. */
 void object_patch(struct request *request, const char *key);

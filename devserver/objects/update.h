@@ -2,7 +2,7 @@
 #pragma once
 #include <cjson/cJSON.h>
 
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* PUT: the body in the place of the object, or an answer why not. */
 void object_replace(struct request *request, const char *key);

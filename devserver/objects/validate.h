@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/text.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 /* A DNS-1123 subdomain; roles and their bindings take any segment of a path. */
 bool object_name_is_valid(const struct resource *resource, const char *name);

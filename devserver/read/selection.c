@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "devserver/http/answer.h"
-#include "devserver/http/request.h"
-#include "devserver/storage/resource.h"
+#include "devserver/http/http-answer.h"
+#include "devserver/http/http-request.h"
 #include "devserver/storage/selector.h"
+#include "devserver/storage/served-resource.h"
 
 struct selector *list_selector(struct request *request)
 {

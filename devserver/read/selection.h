@@ -2,7 +2,7 @@
 #pragma once
 /* The objects that a request chooses. */
 #include "base/text.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 #include "devserver/storage/selector.h"
 
 /* The selector of the query, the caller's; NULL: answered. */

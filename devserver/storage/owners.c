@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
 
 #define BUCKETS_MIN 64

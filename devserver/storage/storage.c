@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "devserver/storage/owners.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
 
 /* ---- life */

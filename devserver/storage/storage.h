@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "devserver/storage/owners.h"
-#include "devserver/storage/resource.h"
+#include "devserver/storage/served-resource.h"
 
 enum event_type { EVENT_ADDED, EVENT_MODIFIED, EVENT_DELETED };
 

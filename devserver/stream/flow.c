@@ -15,11 +15,11 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "devserver/fault/fault.h"
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 #include "devserver/server.h"
-#include "devserver/stream/watch.h"
+#include "devserver/stream/serve-watch.h"
 #include "http/connection.h"
-#include "http/loop.h"
+#include "http/http-loop.h"
 
 #define SOURCE_CHUNK  ((size_t)32768)
 #define SLOW_STEP     (100 * USEC_PER_MSEC)

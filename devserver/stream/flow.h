@@ -6,7 +6,7 @@
  */
 #include <microhttpd.h>
 
-#include "devserver/http/request.h"
+#include "devserver/http/http-request.h"
 
 struct flow;
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "config/watch.h"
+#include "config/config-watch.h"
 #include "os/acl.h"
 
 bool config_has_access(const struct config_watch *watch)

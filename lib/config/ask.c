@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "ipc/message.h"
-#include "ipc/spawner/client.h"
+#include "ipc/spawner/spawner-client.h"
 #include "os/program-path.h"
 
 #define WAIT_MSEC     10000

@@ -8,7 +8,7 @@
  */
 #include <stddef.h>
 
-#include "ipc/spawner/program.h"
+#include "ipc/spawner/spawner-program.h"
 
 /* argument: ends with NULL, at most 4. Returns the exit status of the program, with the first line of
  * what it said in `complaint`, or a negative errno (-ETIMEDOUT: it said nothing for 10 seconds, or was

@@ -10,11 +10,11 @@
 
 #include "base/duration.h"
 #include "config/check/check.h"
-#include "config/limits.h"
-#include "config/notes.h"
+#include "config/handler-limits.h"
 #include "config/read/problem.h"
-#include "config/read/reader.h"
+#include "config/read/yaml-reader.h"
 #include "config/table.h"
+#include "config/watch-notes.h"
 #include "os/syscall.h"
 
 #define FILE_SIZE_MAX  ((size_t)1024 * 1024)

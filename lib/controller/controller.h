@@ -26,9 +26,9 @@
  * otherwise; -ENOMEM and -EPROTO are the caller's to judge, a ledger that fails ends in the effect `fatal`.
  */
 #include "base/cleanup.h"
+#include "controller/controller-watch.h"
 #include "controller/counts.h"
 #include "controller/sizes.h"
-#include "controller/watch.h"
 #include "ipc/log.h"
 #include "queue/queue.h"
 

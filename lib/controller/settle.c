@@ -14,7 +14,7 @@
 #include "base/exit-code.h"
 #include "controller/change/handled.h"
 #include "controller/change/owed.h"
-#include "controller/change/related.h"
+#include "controller/change/related-changes.h"
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"

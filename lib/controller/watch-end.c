@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "controller/change/handled.h"
-#include "controller/change/related.h"
+#include "controller/change/related-changes.h"
+#include "controller/controller-watch.h"
 #include "controller/marks.h"
 #include "controller/order/uninstall.h"
-#include "controller/run/refusal.h"
 #include "controller/run/retry.h"
-#include "controller/watch.h"
+#include "controller/run/watch-refusal.h"
 
 void watch_empty(struct watch *watch)
 {

@@ -14,7 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "ipc/message.h"
-#include "kube/error.h"
+#include "kube/kube-error.h"
 
 struct kube_client;
 struct kube_transfer;

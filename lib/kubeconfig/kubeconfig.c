@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "kubeconfig/in-cluster.h"
+#include "kubeconfig/kubeconfig-user.h"
 #include "kubeconfig/pem.h"
 #include "kubeconfig/secret.h"
-#include "kubeconfig/user.h"
 #include "kubeconfig/yaml-file.h"
 
 #define FILES_MAX 32

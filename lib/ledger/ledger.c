@@ -7,8 +7,8 @@
 
 #include "base/duration.h"
 #include "ledger/database/checksum.h"
+#include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
-#include "ledger/database/schema.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"

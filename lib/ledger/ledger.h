@@ -17,21 +17,21 @@
  * This header opens and closes, and brings the others along:
  *
  *   commit.h   transactions
- *   rows.h     single rows, pages of them        due.h      rows whose time has come
- *   run.h      how a row's last run ended        count.h    how many rows there are, and fail
- *   doubt.h    objects over which watchers died  failing.h  lists for people
- *   pause.h    paused watches                    scope.h    what a watch's rows belong to
+ *   rows.h     single rows, pages of them        ledger-due.h      rows whose time has come
+ *   last-run.h      how a row's last run ended        count.h    how many rows there are, and fail
+ *   ledger-doubt.h    objects over which watchers died  failing.h  lists for people
+ *   ledger-pause.h    paused watches                    ledger-scope.h    what a watch's rows belong to
  */
 #include "base/error.h"
 #include "ledger/commit.h"
 #include "ledger/count.h"
-#include "ledger/doubt.h"
-#include "ledger/due.h"
 #include "ledger/failing.h"
-#include "ledger/pause.h"
+#include "ledger/last-run.h"
+#include "ledger/ledger-doubt.h"
+#include "ledger/ledger-due.h"
+#include "ledger/ledger-pause.h"
+#include "ledger/ledger-scope.h"
 #include "ledger/rows.h"
-#include "ledger/run.h"
-#include "ledger/scope.h"
 
 struct ledger;
 

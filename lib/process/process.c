@@ -16,7 +16,7 @@
 #include "os/syscall.h"
 #include "process/group.h"
 #include "process/internal.h"
-#include "process/spawn.h"
+#include "process/spawn-program.h"
 #include "process/streams.h"
 #include "process/usage.h"
 

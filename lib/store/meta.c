@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "object/hash.h"
-#include "store/disk/environment.h"
+#include "store/disk/generation.h"
 #include "store/internal.h"
 
 #define META_KEY        "meta"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "store/disk/entry.h"
-#include "store/disk/environment.h"
+#include "store/disk/generation.h"
 #include "store/internal.h"
 
 int store_question_add(struct store *store, const char *key, const char *uid, bool owed)

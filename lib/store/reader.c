@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "store/disk/environment.h"
+#include "store/disk/generation.h"
 #include "store/internal.h"
 
 int store_reader_new(const char *folder, struct store **ret)

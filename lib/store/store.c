@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "store/disk/entry.h"
-#include "store/disk/environment.h"
+#include "store/disk/generation.h"
 #include "store/internal.h"
 #include "store/meta.h"
 #include "store/suspect.h"

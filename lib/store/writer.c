@@ -7,7 +7,7 @@
 
 #include "object/hash.h"
 #include "store/disk/entry.h"
-#include "store/disk/environment.h"
+#include "store/disk/generation.h"
 #include "store/internal.h"
 
 #define VISIT_PAGE 256

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/access.h"
-#include "config/message.h"
-#include "config/watch.h"
-#include "supervisor/children/child.h"
+#include "config/config-message.h"
+#include "config/config-watch.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/supervisor.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/supervisor.h"
 
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat)

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/state-folder.h"

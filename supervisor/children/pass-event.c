@@ -2,7 +2,7 @@
 /* See pass-event.h. */
 #include "supervisor/children/pass-event.h"
 
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/supervisor.h"
 
 /* The worker that counts the Events of this object. NULL: none is there for long enough. */

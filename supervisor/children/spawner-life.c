@@ -11,7 +11,7 @@
 #include "children/death.h"
 #include "ipc/close-in.h"
 #include "ipc/log.h"
-#include "ipc/spawner/client.h"
+#include "ipc/spawner/spawner-client.h"
 #include "os/cgroup.h"
 #include "os/sandbox.h"
 #include "os/syscall.h"

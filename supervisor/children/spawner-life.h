@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The spawner (ipc/spawner/client.h): its start, and its end, which is fatal as long as it is needed. */
+/* The spawner (ipc/spawner/spawner-client.h): its start, and its end, which is fatal as long as it is needed. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include "controller/run/retry.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/supervisor.h"

@@ -3,7 +3,7 @@
 #include "supervisor/control/health-verdict.h"
 
 #include "base/duration.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"

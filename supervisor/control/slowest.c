@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 #include "ledger/ledger.h"
 
 static void take_out(struct slowest *slowest, size_t index)

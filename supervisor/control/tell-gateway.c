@@ -3,7 +3,7 @@
 #include "supervisor/control/tell-gateway.h"
 
 #include "base/text.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/control/health-verdict.h"
 #include "supervisor/control/metrics-text.h"
 #include "supervisor/supervisor.h"

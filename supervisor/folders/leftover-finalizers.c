@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "config/watch.h"
+#include "config/config-watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/file.h"
-#include "supervisor/control/json.h"
+#include "supervisor/control/json-members.h"
 #include "supervisor/supervisor.h"
 
 #define FILE_NAME "finalizers"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "config/access.h"
-#include "ipc/spawner/client.h"
+#include "ipc/spawner/spawner-client.h"
 #include "supervisor/supervisor.h"
 
 int access_folder_begin(struct supervisor *supervisor, struct error *error)

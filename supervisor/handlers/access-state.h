@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 
 struct supervisor;
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "config/access.h"
-#include "ipc/spawner/client.h"
+#include "ipc/spawner/spawner-client.h"
 #include "supervisor/supervisor.h"
 
 #define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"

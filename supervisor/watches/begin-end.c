@@ -11,7 +11,7 @@
 #include "controller/order/pause.h"
 #include "controller/watch-end.h"
 #include "os/slot.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 #include "supervisor/children/start.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access-state.h"

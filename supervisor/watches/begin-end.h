@@ -2,7 +2,7 @@
 #pragma once
 /* From the begin of a watch in its place to the end of the operator. */
 #include "config/config.h"
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 
 struct supervisor;
 

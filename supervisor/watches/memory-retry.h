@@ -12,7 +12,7 @@
  */
 #include <stdbool.h>
 
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 #include "ipc/message.h"
 
 struct supervisor;

@@ -2,11 +2,11 @@
 #pragma once
 /*
  * The supervisor's side of a watch, beside the place that the controller has for it
- * (lib/controller/watch.h): its child, its trouble as people are told, timers.
+ * (lib/controller/controller-watch.h): its child, its trouble as people are told, timers.
  */
 #include <systemd/sd-event.h>
 
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 
 struct child_slot;
 struct supervisor;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube/error.h"
+#include "kube/kube-error.h"
 #include "kube/resource.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's part: it opens the ledger, gives the controller its inputs and carries its effects out,
- * as supervisor/effects.c does, into channels. What outlives its death is the ledger's file, the note of what
+ * as supervisor/carry-out.c does, into channels. What outlives its death is the ledger's file, the note of what
  * was under way, and the stores.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "controller/run/retry.h"
 #include "controller/settle.h"
 #include "ipc/message-id.h"
-#include "tests/simulation/checkpoint.h"
+#include "tests/simulation/checkpoint-steps.h"
 #include "tests/simulation/simulation.h"
 
 /* ---- effects */

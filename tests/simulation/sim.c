@@ -10,7 +10,7 @@
 #include "base/duration.h"
 #include "controller/order/pause.h"
 #include "controller/run/lost-ledger.h"
-#include "tests/simulation/checkpoint.h"
+#include "tests/simulation/checkpoint-steps.h"
 #include "tests/simulation/simulation.h"
 
 uint64_t sim_random(uint64_t *state)
@@ -280,7 +280,7 @@ static bool lose_store(struct simulation *sim, unsigned argument)
         return simulation_up(sim, argument / WATCHES);
 }
 
-/* See restore() in server.c. */
+/* See restore() in simulated-server.c. */
 bool simulation_restored_lately(const struct simulation *sim)
 {
         return sim->server.epoch > 0 && sim->boottime - sim->server.restored_boottime < 60 * USEC_PER_SEC;

@@ -221,7 +221,7 @@ unsigned sim_uid_number(const char *uid);
 unsigned sim_name_number(const char *key);
 uint64_t sim_fingerprint(const struct sim_object *object);
 
-/* ---- server.c */
+/* ---- simulated-server.c */
 struct sim_object *server_object(struct simulation *sim, unsigned name, unsigned uid); /* NULL: gone */
 bool server_act(struct simulation *sim, unsigned action, unsigned argument); /* false: not possible now */
 /* A write that is based on `version`. False: a conflict. */
@@ -238,7 +238,7 @@ enum {
         SERVER_RESTORE
 };
 
-/* ---- watcher.c */
+/* ---- simulated-watcher.c */
 void watcher_start(struct simulation *sim, unsigned watch);
 void watcher_lose_store(struct simulation *sim, unsigned watch); /* its process is not there */
 bool watcher_read(struct simulation *sim, unsigned watch);
@@ -247,7 +247,7 @@ bool watcher_verify(struct simulation *sim, unsigned watch);
 bool watcher_listen(struct simulation *sim, unsigned watch); /* one message */
 bool watcher_is_at_rest(const struct simulation *sim, unsigned watch);
 
-/* ---- worker.c */
+/* ---- simulated-worker.c */
 void worker_take(struct simulation *sim, unsigned worker, const struct message_run *run, unsigned watch);
 void worker_recall(struct simulation *sim, unsigned worker);
 void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence);

@@ -249,7 +249,7 @@ def test_what_is_due_after_a_month_runs_once(upgrade):
 # ---- a state folder of another format
 
 def write_format(path, by):
-    """As another release would have left it. The format is in both numbers (lib/ledger/database/schema.c)."""
+    """As another release would have left it. The format is in both numbers (lib/ledger/database/ledger-schema.c)."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         for name in ("user_version", "application_id"):
             [number] = database.execute(f"PRAGMA {name}").fetchone()

@@ -11,7 +11,7 @@
 #include "store/dirty.h"
 #include "store/record.h"
 #include "store/writer.h"
-#include "watcher/apply/finalizer.h"
+#include "watcher/apply/finalizer-seen.h"
 #include "watcher/list/resume.h"
 #include "watcher/store-failure.h"
 

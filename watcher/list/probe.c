@@ -9,7 +9,7 @@
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "watcher/apply/synced.h"
-#include "watcher/list/request.h"
+#include "watcher/list/stream-request.h"
 #include "watcher/memory-full.h"
 #include "watcher/retry-timer.h"
 #include "watcher/setup.h"

@@ -4,7 +4,7 @@
  * How a stream reacts to an answer: one table over phase and answer. Source: client-go's reflector, and
  * where we differ from it (docs/watch.md). Every cell is defined; there is no default branch.
  */
-#include "kube/error.h"
+#include "kube/kube-error.h"
 
 enum stream_state {
         STREAM_STOPPED, /* discovery or identity first */

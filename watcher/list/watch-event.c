@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "watcher/apply/apply.h"
+#include "watcher/apply/incoming.h"
 #include "watcher/list/missing-namespaces.h"
 #include "watcher/list/stream.h"
 #include "watcher/memory-full.h"

@@ -5,7 +5,7 @@
  * or as it was read again after a conflict.
  */
 #include "kube/client.h"
-#include "object/finalizer.h"
+#include "object/find-finalizer.h"
 #include "worker/run/run.h"
 
 /* As it is now; borrowed until the next write. */

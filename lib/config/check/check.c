@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "config/check/handler.h"
-#include "config/check/program.h"
-#include "config/check/selector.h"
-#include "config/notes.h"
+#include "config/check/check-handler.h"
+#include "config/check/check-program.h"
+#include "config/check/check-selector.h"
 #include "config/read/expand.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"
+#include "config/watch-notes.h"
 
 #define CONDITION_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -4,7 +4,7 @@
  * The life of an object's row: its state by what the ledger has of it, the input by how a change compares to
  * that, and a decision for each pair. Pure: no effect, nothing is written.
  */
-#include "controller/watch.h"
+#include "controller/controller-watch.h"
 
 enum row_state {
         ROW_NONE, /* never handed to a handler */

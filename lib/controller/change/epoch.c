@@ -15,8 +15,8 @@
 #include "controller/effects.h"
 #include "controller/marks.h"
 #include "controller/run/due.h"
-#include "ledger/due.h"
-#include "ledger/scope.h"
+#include "ledger/ledger-due.h"
+#include "ledger/ledger-scope.h"
 
 #define EPOCH_ROW "%s/epoch" /* no watch has a slash in its name */
 

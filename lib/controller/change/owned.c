@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of owned objects: those that run are their owners. Of related ones: see related.c. */
+/* Changes of owned objects: those that run are their owners. Of related ones: see related-changes.c. */
 #include <errno.h>
 #include <string.h>
 

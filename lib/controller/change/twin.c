@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "config/watch.h"
+#include "config/config-watch.h"
 #include "controller/change/push.h"
 #include "controller/run/doubt.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "queue/watch.h"
+#include "queue/queue-watch.h"
 
 const char *owned_awaited(const struct watch *parent)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "config/watch.h"
+#include "config/config-watch.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"

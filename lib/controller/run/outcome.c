@@ -11,7 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/finalizer.h"
+#include "controller/change/finalizer-only.h"
 #include "controller/change/handled.h"
 #include "controller/change/owned.h"
 #include "controller/change/twin.h"
@@ -20,13 +20,13 @@
 #include "controller/marks.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
-#include "controller/run/backoff.h"
 #include "controller/run/blame.h"
 #include "controller/run/due.h"
 #include "controller/run/failure.h"
+#include "controller/run/next-attempt.h"
 #include "controller/run/outcome.h"
-#include "controller/run/refusal.h"
 #include "controller/run/retry.h"
+#include "controller/run/watch-refusal.h"
 #include "ipc/message-id.h"
 
 static int succeeded(struct ending *ending)

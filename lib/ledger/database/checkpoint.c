@@ -24,8 +24,8 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
-#include "ledger/database/schema.h"
 
 #define SYNC_SEC   1
 #define PASSES_MAX 5

@@ -10,8 +10,8 @@
  */
 #include <sqlite3.h>
 
-#include "ledger/database/check.h"
 #include "ledger/database/checkpoint.h"
+#include "ledger/database/sums.h"
 #include "ledger/handle/cursor.h"
 #include "ledger/row/cache.h"
 

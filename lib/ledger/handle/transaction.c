@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
+#include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
-#include "ledger/database/schema.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/database/check.h"
+#include "ledger/database/sums.h"
 
 struct ledger;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "devserver/tree/apply.h"
+#include "devserver/tree/tree-apply.h"
 #include "json/json.h"
 
 static const char list_schema[] =

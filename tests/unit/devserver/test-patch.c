@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "devserver/tree/patch.h"
+#include "devserver/tree/tree-patch.h"
 #include "json/json.h"
 
 static cJSON *parse(const char *json)

@@ -2,7 +2,7 @@
 /* Errors of the API server, of every shape in which they come. */
 #include <string.h>
 
-#include "kube/error.h"
+#include "kube/kube-error.h"
 #include "tests/unit/kube/fixture.h"
 
 static struct kube_error parse(int http_status, const char *body)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "object/finalizer.h"
+#include "object/find-finalizer.h"
 
 static void check(const char *json, bool ours, bool deleting)
 {

@@ -2,8 +2,8 @@
 #pragma once
 /* A queue, what goes into it, and the end of a run: for the tests of the queue. Include cmocka.h before. */
 #include "queue/look.h"
+#include "queue/queue-watch.h"
 #include "queue/queue.h"
-#include "queue/watch.h"
 
 static inline struct queue *new_queue(unsigned watches, unsigned concurrency)
 {

@@ -20,8 +20,8 @@
 #include "store/meta.h"
 #include "store/question.h"
 #include "store/reader.h"
+#include "store/store-check.h"
 #include "store/store.h"
-#include "store/verify.h"
 #include "store/writer.h"
 
 struct fixture {

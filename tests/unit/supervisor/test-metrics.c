@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "controller/counts.h"
-#include "supervisor/children/child.h"
+#include "supervisor/children/child-slot.h"
 
 static void test_histogram(void **state)
 {

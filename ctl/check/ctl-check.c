@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/check/ctl-check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/handler-limits.h"
+#include "ctl/check/unit.h"
+#include "ctl/output/output.h"
+#include "kubeconfig/kubeconfig.h"
+#include "kubeconfig/value.h"
+#include "os/cgroup.h"
+
+/* What is found out, for people or for a program. */
+struct report {
+        const char *path;
+        struct config *config; /* NULL: it has mistakes */
+        struct config_problems problems;
+        struct kubeconfig cluster;   /* which server would be asked, and as whom */
+        struct unit_credential unit; /* of the unit that runs this configuration; zero: there is none */
+        int unit_status;
+        bool has_cluster;
+        int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
+        struct error cluster_error;
+};
+
+/* Nothing is sent, no plugin is run. */
+static void check_cluster(struct report *report)
+{
+        struct kubeconfig_options options = {report->config->kubeconfig, report->config->context};
+        bool own = options.path[0];
+        int r = report->unit_status;
+
+        if (r < 0 && !(own && r != -EINVAL)) {
+                report->cluster_status = r;
+                return;
+        }
+        error_done(&report->cluster_error);
+        if (report->unit.path && !own)
+                options.path = report->unit.path;
+        else
+                unit_credential_done(&report->unit);
+        r = kubeconfig_load(&options, &report->cluster, &report->cluster_error);
+        report->has_cluster = r >= 0;
+        report->cluster_status = r == -ENOENT && !options.path[0] ? 0 : r;
+}
+
+static void print_cluster(const struct report *report)
+{
+        if (report->has_cluster)
+                printf("server: %s%s\nidentity: %s\n", report->cluster.server,
+                       report->cluster.insecure ? " (its certificate is not checked)" : "",
+                       report->cluster.identity);
+        else if (report->cluster_status < 0 && report->config->kubeconfig_line > 0)
+                printf("%s:%u: cluster.kubeconfig: %s\n", report->config->kubeconfig_file,
+                       report->config->kubeconfig_line, error_message(&report->cluster_error));
+        else if (report->cluster_status < 0)
+                printf("%s: cluster: %s\n", report->path ? report->path : "the configuration",
+                       error_message(&report->cluster_error));
+        else
+                printf("note: %s; in a pod its service account would be used\n",
+                       error_message(&report->cluster_error));
+}
+
+static void add_note(cJSON *notes, const char *format, ...) _printf_(2, 3);
+
+static void add_note(cJSON *notes, const char *format, ...)
+{
+        _cleanup_text_ struct text note = TEXT_EMPTY;
+        va_list arguments;
+
+        va_start(arguments, format);
+        text_vprintf(&note, format, arguments);
+        va_end(arguments);
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note.data ? note.data : ""));
+}
+
+static void add_limits_note(cJSON *notes, const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config_has_limits(&config->watch[i])) {
+                        add_note(notes, "handler.limits hold as they are meant only in a control group that "
+                                        "is delegated to the operator (drop-in cgroups.conf); its start and "
+                                        "reconciledctl status say how they do");
+                        return;
+                }
+}
+
+static void add_users_notes(cJSON *notes, const struct config *config)
+{
+        bool same = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                if (watch->handler.user)
+                        add_note(notes,
+                                 "handlers of watch %s run as the user %s: the operator must be root or "
+                                 "have CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)",
+                                 watch->name, watch->handler.user);
+                same = same || (!watch->handler.user && !watch->owner);
+        }
+        if (same)
+                add_note(notes, "credentials not separated: handlers run as the operator's own user (see "
+                                "handler.user)");
+}
+
+/* Only the ledger knows then what is gone. */
+static void add_deletions_note(cJSON *notes, const struct config *config)
+{
+        _cleanup_text_ struct text names = TEXT_EMPTY;
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && !config->watch[i].finalizer)
+                        text_printf(&names, "%s%s", names.size > 0 ? ", " : "", config->watch[i].name);
+        if (names.size > 0)
+                add_note(notes,
+                         "without a finalizer (%s), deletions while no operator runs are found only if the "
+                         "state folder outlives it: in a cluster a StatefulSet with a volume claim, not a "
+                         "Deployment with an emptyDir",
+                         names.data);
+}
+
+/* The kinds that handlers may answer as children, as far as they are known without running one. */
+static void add_children_notes(cJSON *notes, const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                _cleanup_text_ struct text kinds = TEXT_EMPTY;
+
+                for (size_t k = 0; k < watch->answers_count; k++)
+                        text_printf(&kinds, "%s%s %s", k > 0 ? ", " : "", watch->answers[k].api_version,
+                                    watch->answers[k].kind);
+                if (kinds.size > 0)
+                        add_note(notes,
+                                 "children of watch %s may be of %s; a change of one runs its owner only if "
+                                 "`owns` names the kind",
+                                 watch->name, kinds.data);
+        }
+}
+
+/* What is no mistake, and should be known. */
+static cJSON *make_notes(const struct report *report)
+{
+        const struct config *config = report->config;
+        cJSON *notes = cJSON_CreateArray();
+
+        if (report->unit.source)
+                add_note(notes, "%s takes its kubeconfig from %s", report->unit.unit, report->unit.source);
+
+        add_limits_note(notes, config);
+        add_users_notes(notes, config);
+        add_deletions_note(notes, config);
+        add_children_notes(notes, config);
+        return notes;
+}
+
+static void print_notes(const struct report *report)
+{
+        cJSON *notes = make_notes(report), *note;
+
+        cJSON_ArrayForEach(note, notes)
+        {
+                printf("note: %s\n", cJSON_GetStringValue(note));
+        }
+        cJSON_Delete(notes);
+}
+
+static void print_report(const struct report *report)
+{
+        const struct config *config = report->config;
+
+        for (size_t i = 0; i < report->problems.count; i++) {
+                _cleanup_text_ struct text line = TEXT_EMPTY;
+
+                if (config_problem_format(&report->problems.problem[i], &line) >= 0)
+                        puts(line.data);
+        }
+        if (!config)
+                return;
+        printf("%s: operator %s, %zu %s, %u %s: %s\n", report->path ? report->path : "the configuration",
+               config->operator_name, config->watch_count, counted(config->watch_count, "watch", "watches"),
+               config->workers, counted(config->workers, "worker", "workers"),
+               report->cluster_status < 0 ? "its access to the cluster cannot be used"
+                                          : "no mistakes found");
+        print_notes(report);
+        print_cluster(report);
+}
+
+static void add_problem(cJSON *list, const struct config_problem *problem)
+{
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(item, "file", problem->file ? problem->file : "");
+        cJSON_AddNumberToObject(item, "line", problem->line);
+        cJSON_AddStringToObject(item, "key", problem->key ? problem->key : "");
+        cJSON_AddStringToObject(item, "text", problem->text);
+        cJSON_AddBoolToObject(item, "warning", problem->warning);
+        cJSON_AddItemToArray(list, item);
+}
+
+static void add_cluster(cJSON *document, const struct report *report)
+{
+        if (!report->has_cluster) {
+                cJSON_AddStringToObject(document, "clusterError", error_message(&report->cluster_error));
+                return;
+        }
+        cJSON_AddStringToObject(document, "server", report->cluster.server);
+        cJSON_AddBoolToObject(document, "insecure", report->cluster.insecure);
+        cJSON_AddStringToObject(document, "identity", report->cluster.identity);
+}
+
+static int print_report_json(const struct report *report)
+{
+        cJSON *document = cJSON_CreateObject(), *problems;
+        int r;
+
+        cJSON_AddBoolToObject(document, "valid", report->config && report->cluster_status >= 0);
+        problems = cJSON_AddArrayToObject(document, "problems");
+        for (size_t i = 0; i < report->problems.count; i++)
+                add_problem(problems, &report->problems.problem[i]);
+        if (report->config) {
+                cJSON_AddStringToObject(document, "operator", report->config->operator_name);
+                cJSON_AddNumberToObject(document, "watches", (double)report->config->watch_count);
+                cJSON_AddNumberToObject(document, "workers", report->config->workers);
+                cJSON_AddItemToObject(document, "notes", make_notes(report));
+                add_cluster(document, report);
+        }
+        r = ctl_print_json(document);
+        cJSON_Delete(document);
+        return r;
+}
+
+static void add_limits_warning(struct config_problems *problems, const struct config_watch *watch,
+                               const char *why, const char *weakened)
+{
+        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        struct config_problem *problem;
+
+        if (!grown)
+                return;
+        problems->problem = grown;
+        problem = &grown[problems->count];
+        *problem = (struct config_problem){.line = watch->line, .warning = true};
+        problem->file = strdup(watch->file);
+        problem->key = strdup("handler.limits");
+        if (asprintf(&problem->text, "of watch %s do not hold as they are meant, because %s: %s",
+                     watch->name, why, weakened) < 0)
+                problem->text = NULL;
+        problems->count += problem->file && problem->key && problem->text;
+}
+
+/* At best, on this machine: whether a control group is delegated is known where the operator runs. */
+static void check_limits(struct report *report)
+{
+        char why[256], weakened[320];
+        unsigned controllers = cgroup_look(why, sizeof(why));
+
+        for (size_t i = 0; i < report->config->watch_count; i++) {
+                const struct config_watch *watch = &report->config->watch[i];
+
+                config_limits_weakened(watch, controllers, weakened, sizeof(weakened));
+                if (weakened[0])
+                        add_limits_warning(&report->problems, watch, why, weakened);
+        }
+}
+
+int ctl_check(const char *path, bool json)
+{
+        struct report report = {.path = path};
+        int r;
+
+        report.unit_status = unit_credential_find(path, &report.unit, &report.cluster_error);
+        unit_credential_use(&report.unit);
+        r = config_load(path, &report.config, &report.problems);
+        if (r < 0 && !config_has_errors(&report.problems))
+                fprintf(stderr, "reconciledctl: %s: %s\n", path ? path : "the configuration", strerror(-r));
+        if (r >= 0)
+                check_cluster(&report);
+        if (r >= 0)
+                check_limits(&report);
+        if (json)
+                (void)print_report_json(&report);
+        else
+                print_report(&report);
+        r = r < 0 || report.cluster_status < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+        config_problems_done(&report.problems);
+        config_free(report.config);
+        if (report.has_cluster)
+                kubeconfig_done(&report.cluster);
+        unit_credential_done(&report.unit);
+        error_done(&report.cluster_error);
+        return r;
+}

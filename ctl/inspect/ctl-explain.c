@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `reconciledctl explain`: why an object did or did not run. The operator says what it owes the object, the
+ * watch's store says which version is known; here the conclusion is drawn, the first rule that holds.
+ */
+#include "ctl/inspect/ctl-explain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "base/text.h"
+#include "ctl/answer/members.h"
+#include "ctl/answer/query.h"
+#include "ctl/answer/stored.h"
+#include "ctl/inspect/ctl-status.h"
+#include "ctl/output/output.h"
+#include "store/record.h"
+
+struct facts {
+        const cJSON *answer, *watch, *queue;
+        const cJSON *row; /* of the object that exists, else the first one; NULL: none */
+        struct store_object stored;
+        int stored_status; /* 0; -ENOENT: the store does not know it; else it cannot be read */
+};
+
+static void say_fingerprint(uint64_t fingerprint, char buffer[17])
+{
+        snprintf(buffer, 17, "%016" PRIx64, fingerprint);
+}
+
+/* ---- the conclusion: each says whether it holds, and if so, why */
+
+static bool say_uninstalling(const struct facts *facts, struct text *text)
+{
+        if (!ctl_is(facts->answer, "uninstalling"))
+                return false;
+        text_append_string(
+                text, "the operator is being uninstalled: nothing runs but what takes our finalizers off");
+        return true;
+}
+
+static bool say_running(const struct facts *facts, struct text *text)
+{
+        const cJSON *worker = cJSON_GetObjectItemCaseSensitive(facts->answer, "worker");
+        char buffer[64];
+
+        if (!worker)
+                return false;
+        text_printf(text, "it runs now (%s), for %s, in worker %" PRIu64 " (pid %" PRIu64 ")",
+                    ctl_text(facts->queue, "reason"),
+                    ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)),
+                    ctl_number(worker, "index"), ctl_number(worker, "pid"));
+        if (strcmp(ctl_text(facts->queue, "state"), "running-dirty") == 0)
+                text_append_string(text, "; something came meanwhile, and it runs once more");
+        return true;
+}
+
+static bool say_paused(const struct facts *facts, struct text *text)
+{
+        const char *why = ctl_text(facts->watch, "pauseReason");
+        char buffer[64];
+
+        if (ctl_number(facts->watch, "pausedSince") == 0)
+                return false;
+        text_printf(text,
+                    "the watch is paused, for %s%s%s: nothing of it runs before `reconciledctl resume %s`, "
+                    "but what "
+                    "`reconciledctl retry` asks for",
+                    ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
+                    ctl_text(facts->watch, "name"));
+        return true;
+}
+
+static bool say_awaits(const struct facts *facts, struct text *text)
+{
+        const char *other = ctl_text(facts->watch, "waitsFor");
+
+        if (!other[0])
+                return false;
+        text_printf(
+                text,
+                "nothing of the watch runs before watch %s is in sync: the handler would take objects that "
+                "are not known yet for gone",
+                other);
+        return true;
+}
+
+static bool say_queued(const struct facts *facts, struct text *text)
+{
+        const char *state = ctl_text(facts->queue, "state");
+        char buffer[64];
+
+        if (strcmp(state, "suspect") == 0) {
+                text_printf(text,
+                            "it is to run (%s) when nothing else does, and alone, because the operator has "
+                            "crashed over it "
+                            "%" PRIu64 " %s",
+                            ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
+                            counted(ctl_number(facts->row, "crashes"), "time", "times"));
+                return true;
+        }
+        if (strcmp(state, "queued") != 0)
+                return false;
+        text_printf(text,
+                    "it waits for a worker (%s), for %s; %" PRIu64 " of this watch wait, %" PRIu64 " run",
+                    ctl_text(facts->queue, "reason"),
+                    ctl_duration(ctl_number(facts->queue, "waitingFor"), buffer, sizeof(buffer)),
+                    ctl_number(facts->watch, "queued"), ctl_number(facts->watch, "running"));
+        return true;
+}
+
+static bool say_left_out(const struct facts *facts, struct text *text)
+{
+        const cJSON *doubt;
+
+        cJSON_ArrayForEach(doubt, cJSON_GetObjectItemCaseSensitive(facts->answer,
+                                                                   "doubtful")) if (ctl_is(doubt, "unread"))
+        {
+                text_append_string(text, "it is left out, because the watcher has failed while it read it");
+                return true;
+        }
+        return false;
+}
+
+static bool say_not_synced(const struct facts *facts, struct text *text)
+{
+        const char *reason = ctl_text(facts->watch, "reason");
+
+        if (ctl_number(facts->watch, "syncedSince") > 0 || facts->row || facts->stored_status >= 0)
+                return false;
+        text_printf(text,
+                    "the watch has not been in sync since the start, so the object may not be known yet%s%s",
+                    reason[0] ? ": " : "", reason);
+        return true;
+}
+
+static bool say_unknown(const struct facts *facts, struct text *text)
+{
+        if (facts->row || facts->stored_status != -ENOENT)
+                return false;
+        text_printf(text,
+                    "the watch does not know it: there is no such object, or the watch's namespaces, "
+                    "selectors or filter leave it out%s",
+                    strchr(ctl_text(facts->answer, "key"), '/')
+                            ? ""
+                            : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
+        return true;
+}
+
+static bool say_deleting(const struct facts *facts, struct text *text)
+{
+        char buffer[64];
+
+        if (!ctl_is(facts->row, "deleting"))
+                return false;
+        text_append_string(text, "it is gone, and its deletion is not handled yet");
+        if (ctl_number(facts->row, "attempts") > 0)
+                text_printf(text, ": that has failed, and is tried again in %s",
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)));
+        return true;
+}
+
+static bool say_quarantined(const struct facts *facts, struct text *text)
+{
+        char buffer[64];
+
+        if (ctl_number(facts->row, "quarantinedUntil") == 0)
+                return false;
+        text_printf(text,
+                    "it is in quarantine, because the operator has crashed over it %" PRIu64
+                    " %s: it is tried again in %s, when it changes, or after `reconciledctl release`",
+                    ctl_number(facts->row, "crashes"),
+                    counted(ctl_number(facts->row, "crashes"), "time", "times"),
+                    ctl_until(facts->row, "quarantinedUntil", buffer, sizeof(buffer)));
+        return true;
+}
+
+static bool say_permanent(const struct facts *facts, struct text *text)
+{
+        if (!ctl_is(facts->row, "permanent"))
+                return false;
+        text_append_string(text, "it has failed for good: it is not tried again before it or its handler "
+                                 "changes, the operator is reloaded, or `reconciledctl retry` asks for it");
+        return true;
+}
+
+static bool say_settling(const struct facts *facts, struct text *text)
+{
+        if (!ctl_is(facts->row, "settling"))
+                return false;
+        text_append_string(text,
+                           ctl_is(facts->row, "unselected")
+                                   ? "it has left this watch; another watch of its kind selects it, and "
+                                     "has not run yet"
+                                   : "its run is not over: it waits for the API server, and holds no "
+                                     "worker meanwhile");
+        return true;
+}
+
+static bool say_waits(const struct facts *facts, struct text *text)
+{
+        char buffer[64];
+
+        if (ctl_number(facts->row, "attempts") == 0)
+                return false;
+        if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
+                text_printf(text,
+                            "it was given up, and gets one more attempt in %s: its handler has changed "
+                            "since, or the operator was reloaded",
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)));
+                return true;
+        }
+        text_printf(text, "%s (attempt %" PRIu64 "), and it is tried again in %s",
+                    strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
+                            ? "the API server refuses what is written to it"
+                            : "it has failed",
+                    ctl_number(facts->row, "attempts"),
+                    ctl_until(facts->row, "next", buffer, sizeof(buffer)));
+        return true;
+}
+
+static bool is_handled_as_stored(const struct facts *facts)
+{
+        char fingerprint[17];
+
+        say_fingerprint(facts->stored.fingerprint, fingerprint);
+        return strcmp(fingerprint, ctl_text(facts->row, "handledFingerprint")) == 0;
+}
+
+static bool say_gone(const struct facts *facts, struct text *text)
+{
+        if (facts->stored_status != -ENOENT)
+                return false;
+        text_append_string(text, "it was handled, and the watch does not know it any more: it is deleted or "
+                                 "not selected, and "
+                                 "that is found out just now");
+        return true;
+}
+
+static bool say_unreadable(const struct facts *facts, struct text *text)
+{
+        if (facts->stored_status >= 0)
+                return false;
+        text_printf(text,
+                    "nothing is owed to it; whether it has changed is not known, because the watch's store "
+                    "cannot be read: %s",
+                    strerror(-facts->stored_status));
+        return true;
+}
+
+/* In the queue alone: a conflict is no failure, and the ledger keeps no time for it. */
+static bool say_delayed(const struct facts *facts, struct text *text)
+{
+        const char *reason = ctl_text(facts->queue, "reason");
+        char buffer[64];
+
+        if (strcmp(ctl_text(facts->queue, "state"), "delayed") != 0 || is_handled_as_stored(facts))
+                return false;
+        text_printf(
+                text, "%sit runs again in %s (%s)",
+                strcmp(reason, "conflict") == 0
+                        ? "others changed it while its handler ran, and what was to be written is dropped: "
+                        : "",
+                ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer)), reason);
+        return true;
+}
+
+static bool say_changed(const struct facts *facts, struct text *text)
+{
+        if (is_handled_as_stored(facts))
+                return false;
+        text_printf(text,
+                    "%s: the watcher is about to announce it (%" PRIu64
+                    " keys of the watch are not announced yet)",
+                    facts->row ? "it has changed since its last success" : "it is new",
+                    ctl_number(facts->watch, "unannounced"));
+        return true;
+}
+
+static bool say_at_rest(const struct facts *facts, struct text *text)
+{
+        char buffer[64];
+
+        text_append_string(
+                text, "it is at rest: nothing of what triggers runs has changed since its last success");
+        if (ctl_number(facts->row, "next") > 0)
+                text_printf(text, "; it runs next in %s (%s), or when it changes",
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)),
+                            ctl_text(facts->row, "nextReason"));
+        return true;
+}
+
+static void conclude(const struct facts *facts, struct text *text)
+{
+        static bool (*const rule[])(const struct facts *, struct text *) = {
+                say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
+                say_awaits,       say_queued,  say_deleting,   say_quarantined, say_permanent, say_settling,
+                say_waits,        say_gone,    say_unreadable, say_delayed,     say_changed,   say_at_rest,
+        };
+
+        for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)
+                ;
+}
+
+/* ---- gathering */
+
+static const cJSON *choose_row(const struct facts *facts)
+{
+        const cJSON *rows = cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"), *row;
+
+        cJSON_ArrayForEach(row, rows) if (facts->stored_status >= 0 &&
+                                          strcmp(ctl_text(row, "uid"), facts->stored.uid) == 0) return row;
+        /* One of the same name that was there before says nothing about the one that is there now. */
+        return facts->stored_status >= 0 ? NULL : rows->child;
+}
+
+static int gather(struct facts *facts, const cJSON *answer, const char *key)
+{
+        if (!cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(answer, "objects")))
+                return -EPROTO;
+        facts->answer = answer;
+        facts->watch = cJSON_GetObjectItemCaseSensitive(answer, "watch");
+        facts->queue = cJSON_GetObjectItemCaseSensitive(answer, "queue");
+        facts->stored_status = ctl_read_store(answer, key, &facts->stored);
+        facts->row = choose_row(facts);
+        return 0;
+}
+
+/* ---- for people */
+
+static void print_stored(const struct facts *facts)
+{
+        char fingerprint[17];
+
+        if (facts->stored_status == -ENOENT) {
+                puts("stored      no");
+                return;
+        }
+        if (facts->stored_status < 0) {
+                printf("stored      the store cannot be read: %s\n", strerror(-facts->stored_status));
+                return;
+        }
+        say_fingerprint(facts->stored.fingerprint, fingerprint);
+        printf("stored      resourceVersion %s, uid %s, fingerprint %s\n", facts->stored.resource_version,
+               facts->stored.uid, fingerprint);
+}
+
+static void print_run(const cJSON *run)
+{
+        char ago[64], took[64];
+
+        if (!run)
+                return;
+        printf("last run    %s ago: %s (%s) of resourceVersion %s, took %s: %s\n",
+               ctl_since(run, "endedAt", ago, sizeof(ago)), ctl_text(run, "action"), ctl_text(run, "reason"),
+               ctl_text(run, "resourceVersion")[0] ? ctl_text(run, "resourceVersion") : "-",
+               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "result"));
+}
+
+static void print_failures(const cJSON *row)
+{
+        const char *first = ctl_text(row, "firstError"), *last = ctl_text(row, "lastError");
+
+        if (ctl_number(row, "attempts") > 0)
+                printf("failures    %" PRIu64 " since the last success\n", ctl_number(row, "attempts"));
+        if (first[0])
+                printf("first error %s\n", first);
+        if (last[0] && strcmp(first, last) != 0)
+                printf("last error  %s\n", last);
+}
+
+/* A conflict has its time in the queue alone. */
+static void print_next(const struct facts *facts, const cJSON *row)
+{
+        const cJSON *watch = facts->watch;
+        bool delayed = row == facts->row && strcmp(ctl_text(facts->queue, "state"), "delayed") == 0;
+        uint64_t next = ctl_number(row, "next"), due_in = ctl_number(facts->queue, "dueIn");
+        char buffer[64];
+
+        if (delayed && (next == 0 || next > clock_realtime_usec() + due_in)) {
+                printf("next try    in %s (%s)\n", ctl_duration(due_in, buffer, sizeof(buffer)),
+                       ctl_text(facts->queue, "reason"));
+                return;
+        }
+        if (next == 0)
+                return;
+        if (ctl_number(watch, "pausedSince") > 0 && next < clock_realtime_usec())
+                printf("next try    when the watch is resumed (%s)\n", ctl_text(row, "nextReason"));
+        else
+                printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
+                       ctl_text(row, "nextReason"));
+}
+
+static void print_row(const struct facts *facts, const cJSON *row)
+{
+        char buffer[64];
+
+        printf("\nobject      uid %s%s%s\n", ctl_text(row, "uid"),
+               ctl_is(row, "deleting") ? ", deleted" : "",
+               ctl_is(row, "unselected") ? ", not selected any more" : "");
+        print_run(cJSON_GetObjectItemCaseSensitive(row, "lastRun"));
+        if (ctl_number(row, "handledAt") > 0)
+                printf("succeeded   %s ago, %s%s\n", ctl_since(row, "handledAt", buffer, sizeof(buffer)),
+                       ctl_text(row, "handledFingerprint")[0] ? "fingerprint "
+                                                              : "and a handler has begun since",
+                       ctl_text(row, "handledFingerprint"));
+        print_failures(row);
+        print_next(facts, row);
+        if (ctl_number(row, "crashes") > 0)
+                printf("crashes     %" PRIu64 " of the operator %s blamed on it, the last one %s ago\n",
+                       ctl_number(row, "crashes"), counted(ctl_number(row, "crashes"), "is", "are"),
+                       ctl_since(row, "lastCrash", buffer, sizeof(buffer)));
+}
+
+static void print_facts(const struct facts *facts, const char *conclusion)
+{
+        const cJSON *item;
+
+        printf("%s of watch %s (%s, %s): %s\n\n", ctl_text(facts->answer, "key"),
+               ctl_text(facts->watch, "name"), ctl_text(facts->watch, "kind"),
+               ctl_text(facts->watch, "state"), conclusion);
+        if (ctl_text(facts->watch, "reason")[0])
+                printf("watch       %s\n", ctl_text(facts->watch, "reason"));
+        print_stored(facts);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"))
+                print_row(facts, item);
+        ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(facts->answer, "doubtful"));
+}
+
+/* ---- for programs */
+
+static void add_conclusion(cJSON *answer, const struct facts *facts, const char *conclusion)
+{
+        cJSON *stored = NULL;
+        char fingerprint[17];
+
+        cJSON_DeleteItemFromObjectCaseSensitive(answer, "store");
+        cJSON_AddStringToObject(answer, "conclusion", conclusion);
+        if (facts->stored_status < 0) {
+                cJSON_AddNullToObject(answer, "stored");
+                return;
+        }
+        say_fingerprint(facts->stored.fingerprint, fingerprint);
+        stored = cJSON_AddObjectToObject(answer, "stored");
+        cJSON_AddStringToObject(stored, "uid", facts->stored.uid);
+        cJSON_AddStringToObject(stored, "resourceVersion", facts->stored.resource_version);
+        cJSON_AddStringToObject(stored, "fingerprint", fingerprint);
+}
+
+static int explain(cJSON *answer, const char *key, bool json)
+{
+        _cleanup_text_ struct text conclusion = TEXT_EMPTY;
+        struct facts facts = {0};
+        int r = gather(&facts, answer, key);
+
+        if (r < 0)
+                return r;
+        conclude(&facts, &conclusion);
+        if (json) {
+                add_conclusion(answer, &facts, conclusion.data ? conclusion.data : "");
+                r = ctl_print_json(answer);
+        } else {
+                print_facts(&facts, conclusion.data ? conclusion.data : "");
+        }
+        store_object_done(&facts.stored);
+        return conclusion.failed ? -ENOMEM : r;
+}
+
+int ctl_explain(const char *runtime_directory, char **argument, bool json)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        cJSON *answer = NULL;
+        int r = ctl_query_about(runtime_directory, "explain", argument, &answer, &error);
+
+        if (r >= 0)
+                r = explain(answer, argument[1], json);
+        cJSON_Delete(answer);
+        if (r < 0)
+                error_set(&error, r, "the operator's answer cannot be shown: %s", strerror(-r));
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The status as a person wants to read it. */
+#include "ctl/inspect/ctl-status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "ctl/answer/members.h"
+#include "ctl/output/output.h"
+
+/* Of a list that takes its time. */
+static void print_progress(const cJSON *watch)
+{
+        uint64_t shown = ctl_number(watch, "listShown"), expected = ctl_number(watch, "listExpected");
+
+        if (expected > 0)
+                printf("    its list has shown %" PRIu64 " of about %" PRIu64 " %s (%" PRIu64 " %%)\n",
+                       shown, expected, counted(expected, "object", "objects"),
+                       shown < expected ? shown * 100 / expected : 100);
+        else if (shown > 0)
+                printf("    its list has shown %" PRIu64 " %s\n", shown,
+                       counted(shown, "object", "objects"));
+}
+
+static void print_more(const cJSON *watch)
+{
+        uint64_t runs = ctl_number(watch, "runs");
+        char took[64];
+
+        printf(" %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8s %7" PRIu64 " %s.%s", runs,
+               ctl_number(watch, "succeeded"), ctl_number(watch, "failed"),
+               runs > 0 ? ctl_duration(ctl_number(watch, "runTime") / runs, took, sizeof(took)) : "-",
+               ctl_number(watch, "relists"), ctl_text(watch, "kind"), ctl_text(watch, "apiVersion"));
+}
+
+/* Watches of what is owned have long names: WATCH.owns.KIND.NUMBER. */
+static int name_width(const cJSON *watches)
+{
+        size_t width = 20, length;
+        const cJSON *watch;
+
+        cJSON_ArrayForEach(watch, watches)
+        {
+                length = strlen(ctl_text(watch, "name"));
+                width = length > width ? length : width;
+        }
+        return (int)width;
+}
+
+static void print_watch(const cJSON *watch, int width, bool wide)
+{
+        bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0;
+        char buffer[64];
+
+        if (trouble)
+                ctl_colour(COLOUR_RED);
+        printf("%-*s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64, width,
+               ctl_text(watch, "name"),
+               ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
+               ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
+                         sizeof(buffer)),
+               ctl_text(watch, "resourceVersion")[0] ? ctl_text(watch, "resourceVersion") : "-",
+               ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
+               ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
+        if (wide)
+                print_more(watch);
+        puts("");
+        if (ctl_text(watch, "reason")[0])
+                printf("    %s\n", ctl_text(watch, "reason"));
+        if (ctl_text(watch, "missingNamespaces")[0])
+                printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
+        if (ctl_text(watch, "limitsWeakened")[0])
+                printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
+        if (ctl_text(watch, "accessTrouble")[0])
+                printf("    what its handler has cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
+        if (ctl_is(watch, "accessAwaited"))
+                puts("    nothing of it runs before its handler has a token");
+        print_progress(watch);
+        if (ctl_is(watch, "unsure"))
+                printf("    the runs under way at the last end are not known: objects that have changed "
+                       "since their last run, and may have been changed back, run once\n");
+        if (ctl_text(watch, "waitsFor")[0])
+                printf("    nothing of it runs before watch %s is in sync\n", ctl_text(watch, "waitsFor"));
+        if (ctl_number(watch, "pausedSince") > 0)
+                printf("    paused for %s (user %" PRIu64
+                       ")%s%s; `reconciledctl resume %s` lets it run again\n",
+                       ctl_since(watch, "pausedSince", buffer, sizeof(buffer)),
+                       ctl_number(watch, "pausedBy"), ctl_text(watch, "pauseReason")[0] ? ": " : "",
+                       ctl_text(watch, "pauseReason"), ctl_text(watch, "name"));
+        if (trouble)
+                ctl_colour(COLOUR_NONE);
+}
+
+static void print_worker(const cJSON *worker)
+{
+        char buffer[64];
+
+        if (strcmp(ctl_text(worker, "state"), "running") != 0)
+                printf("%-8" PRIu64 " %-8" PRIu64 " idle\n", ctl_number(worker, "index"),
+                       ctl_number(worker, "pid"));
+        else
+                printf("%-8" PRIu64 " %-8" PRIu64 " %s of watch %s, for %s\n", ctl_number(worker, "index"),
+                       ctl_number(worker, "pid"), ctl_text(worker, "key"), ctl_text(worker, "watch"),
+                       ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)));
+}
+
+static void print_quarantine(const cJSON *list)
+{
+        char buffer[64];
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, list)
+                printf("%s%s of watch %s is in quarantine: %" PRIu64 " %s, the last one %s ago: %s\n",
+                       item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
+                       ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "crash", "crashes"),
+                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)), ctl_text(item, "error"));
+}
+
+void ctl_print_doubtful(const cJSON *list)
+{
+        char buffer[64];
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, list)
+                printf("%s%s of watch %s is doubtful: its watcher has failed over it %" PRIu64
+                       " %s, the last time %s ago; %s: %s\n",
+                       item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
+                       ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "time", "times"),
+                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)),
+                       ctl_is(item, "unread") ? "it is left out" : "jq programs are not run on it",
+                       ctl_text(item, "error"));
+}
+
+#define STUCK_MAX 10 /* are listed */
+
+/* Those that no backoff will help; the worst come first. */
+static void print_stuck(const cJSON *status)
+{
+        uint64_t all = 0, listed = 0;
+        const cJSON *item;
+        char buffer[64];
+
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) all +=
+                ctl_number(item, "permanent") + ctl_number(item, "throttled");
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "failing"))
+        {
+                bool permanent = ctl_is(item, "permanent");
+
+                if (listed == STUCK_MAX || (!permanent && ctl_number(item, "throttled") == 0))
+                        break;
+                printf("%s%s of watch %s %s", listed++ == 0 ? "\n" : "", ctl_text(item, "key"),
+                       ctl_text(item, "watch"),
+                       permanent ? "has failed for good and waits for a change"
+                                 : "is throttled, what is written to it is refused; next try in ");
+                printf("%s: %s\n", permanent ? "" : ctl_until(item, "next", buffer, sizeof(buffer)),
+                       ctl_text(item, "lastError"));
+        }
+        if (all > listed)
+                printf("... and %" PRIu64 " more of these\n", all - listed);
+}
+
+static void print_removed(const cJSON *removed)
+{
+        printf("kept      of watch %s, which is not configured any more: %" PRIu64 " %s (%" PRIu64
+               " had failed), in case a watch of this name comes back\n",
+               ctl_text(removed, "watch"), ctl_number(removed, "objects"),
+               counted(ctl_number(removed, "objects"), "object", "objects"), ctl_number(removed, "failing"));
+}
+
+static void print_held_back(const cJSON *wish)
+{
+        const char *resource = ctl_text(wish, "resource"), *slash = strchr(resource, '/');
+        char buffer[64];
+
+        printf("held back requests%s%s wait for %s, as the API server wants it (Retry-After)\n",
+               slash ? " for " : "", slash ? slash + 1 : "",
+               ctl_until(wish, "until", buffer, sizeof(buffer)));
+}
+
+static void print_milliseconds(const cJSON *turn, const char *name)
+{
+        uint64_t usec = ctl_number(turn, name);
+
+        printf("%" PRIu64 ".%" PRIu64 " ms", usec / 1000, usec % 1000 / 100);
+}
+
+/* While a turn of the supervisor's loop lasts, nobody else is heard. */
+static void print_turns(const cJSON *turns)
+{
+        const cJSON *longest = cJSON_GetObjectItemCaseSensitive(turns, "longest");
+        const cJSON *processor = cJSON_GetObjectItemCaseSensitive(turns, "longestProcessor");
+
+        printf("loop      longest turn ");
+        print_milliseconds(longest, "took");
+        printf(" (%s), of processor time ", ctl_text(longest, "what"));
+        print_milliseconds(processor, "processor");
+        printf(" (%s); %" PRIu64 " of %" PRIu64 " took more than 10 ms\n", ctl_text(processor, "what"),
+               ctl_number(turns, "slow"), ctl_number(turns, "count"));
+}
+
+void ctl_print_status(const cJSON *status, bool wide)
+{
+        const cJSON *item, *events, *left, *watches = cJSON_GetObjectItemCaseSensitive(status, "watches");
+        int width = name_width(watches);
+        char buffer[64];
+
+        ctl_colour(COLOUR_BOLD);
+        printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " %s\n",
+               ctl_text(status, "operator"), ctl_text(status, "version"), ctl_number(status, "pid"),
+               ctl_text(status, "phase"), ctl_since(status, "startedAt", buffer, sizeof(buffer)),
+               ctl_number(status, "restarts"),
+               counted(ctl_number(status, "restarts"), "restart", "restarts"));
+        ctl_colour(COLOUR_NONE);
+        printf("server    %s\nidentity  %s\n",
+               ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
+               ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
+        print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
+        if (ctl_number(status, "uninstallingSince") > 0)
+                printf("%s (user %" PRIu64 "); nothing else runs until: reconciledctl uninstall --cancel\n",
+                       ctl_is(status, "uninstalled")
+                               ? "UNINSTALLED: no object of its watches carries a finalizer of the operator"
+                               : "BEING UNINSTALLED: finalizers are taken off everything",
+                       ctl_number(status, "uninstallingBy"));
+        if (ctl_text(status, "notReloaded")[0])
+                printf("reload    refused, the old configuration is in force: %s\n",
+                       ctl_text(status, "notReloaded"));
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+                printf("left      %s on objects of kind %s, by watch %s (%" PRIu64
+                       "): no watch takes it off, see the log\n",
+                       ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
+                       ctl_number(left, "objects"));
+        if (wide)
+                cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "removedWatches"))
+                        print_removed(left);
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "heldBack")) print_held_back(left);
+        if (ctl_number(status, "logLinesDropped") > 0)
+                printf("logs      %" PRIu64 " %s dropped\n", ctl_number(status, "logLinesDropped"),
+                       counted(ctl_number(status, "logLinesDropped"), "line was", "lines were"));
+        events = cJSON_GetObjectItemCaseSensitive(status, "events");
+        if (ctl_number(events, "dropped") > 0)
+                printf("events    %" PRIu64 " %s left out (the spam guard, or no right to write them)\n",
+                       ctl_number(events, "dropped"), counted(ctl_number(events, "dropped"), "was", "were"));
+        ctl_colour(COLOUR_RED);
+        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "secrets"), "onDisk"))
+                puts("secrets   may reach a disk: there is no memory (tmpfs) for them (see the journal)");
+        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateExpired"))
+                puts("gateway   its certificate is not valid at this time, clients refuse it (see the "
+                     "journal)");
+        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateStale"))
+                puts("gateway   its new certificate cannot be used, the former one stays (see the journal)");
+        print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
+        ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
+        print_stuck(status);
+        ctl_colour(COLOUR_BOLD);
+        printf("\n%-*s %-9s %-10s %-16s %8s %7s %7s %7s %7s", width, "WATCH", "STATE", "SINCE",
+               "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
+        if (wide)
+                printf(" %9s %9s %9s %8s %7s %s", "RUNS", "SUCCEEDED", "FAILED", "AVERAGE", "RELISTS",
+                       "KIND");
+        puts("");
+        ctl_colour(COLOUR_NONE);
+        cJSON_ArrayForEach(item, watches) print_watch(item, width, wide);
+        ctl_colour(COLOUR_BOLD);
+        printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
+        ctl_colour(COLOUR_NONE);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "workers")) print_worker(item);
+}

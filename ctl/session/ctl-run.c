@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `reconciledctl run`: one handler, without its operator, and what its answer would make of the cluster. Of
+ * a file, on a server in memory; of an object of the cluster with dryRun, unless --apply says that it is to
+ * be kept.
+ */
+#include "ctl/session/ctl-run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "config/config.h"
+#include "ctl/check/read-config.h"
+#include "ctl/check/unit.h"
+#include "ctl/output/difference.h"
+#include "ctl/session/internal.h"
+#include "ctl/session/session.h"
+#include "ctl/session/trace.h"
+#include "ipc/message.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
+
+#define HTTP_CREATED 201
+
+/* ---- what came of it */
+
+/* An object of the API server, as last seen. */
+struct seen {
+        char *path;
+        cJSON *object;
+};
+
+struct report {
+        struct seen *seen;
+        size_t seen_count;
+        cJSON *given; /* the object that the handler was given */
+        bool failed, wrote, begun, no_answer;
+};
+
+/* Without the query and the subresource status. */
+static char *plain_path(const char *path)
+{
+        size_t size = strcspn(path, "?");
+
+        if (size > 7 && strncmp(path + size - 7, "/status", 7) == 0)
+                size -= 7;
+        return strndup(path, size);
+}
+
+static struct seen *find(struct report *report, const char *path)
+{
+        for (size_t i = 0; i < report->seen_count; i++)
+                if (strcmp(report->seen[i].path, path) == 0)
+                        return &report->seen[i];
+        return NULL;
+}
+
+/* Takes the object over. */
+static int remember(struct report *report, const char *path, cJSON *object)
+{
+        struct seen *seen = find(report, path), *grown;
+
+        if (!seen) {
+                grown = reallocarray(report->seen, report->seen_count + 1, sizeof(*grown));
+                if (grown)
+                        report->seen = grown;
+                seen = grown ? &grown[report->seen_count] : NULL;
+                if (seen)
+                        *seen = (struct seen){.path = strdup(path)};
+                if (!seen || !seen->path) {
+                        cJSON_Delete(object);
+                        return -ENOMEM;
+                }
+                report->seen_count++;
+        }
+        cJSON_Delete(seen->object);
+        seen->object = object;
+        return 0;
+}
+
+static const char *metadata_text(const cJSON *object, const char *name)
+{
+        return trace_text(cJSON_GetObjectItemCaseSensitive(object, "metadata"), name);
+}
+
+static bool is_same_object(const cJSON *a, const cJSON *b)
+{
+        return a && b && metadata_text(a, "uid")[0] &&
+               strcmp(metadata_text(a, "uid"), metadata_text(b, "uid")) == 0;
+}
+
+static void name_object(const cJSON *object)
+{
+        const char *namespace_name = metadata_text(object, "namespace");
+        const char *name = metadata_text(object, "name");
+
+        printf("%s %s%s%s", trace_text(object, "kind"), namespace_name, namespace_name[0] ? "/" : "",
+               name[0] ? name : metadata_text(object, "generateName"));
+}
+
+static const char *subresource(const char *path)
+{
+        size_t size = strcspn(path, "?");
+
+        return size > 7 && strncmp(path + size - 7, "/status", 7) == 0 ? ", its status" : "";
+}
+
+/* A collection is written to at one path, whatever comes to be in it. */
+static char *path_of_created(const char *collection, const cJSON *object)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", collection, metadata_text(object, "name")) < 0 ? NULL : path;
+}
+
+/* Where a former version was not seen, the request alone tells what was to change; a patch of a confidential
+ * object is recorded as it was sent. */
+static void print_change(const cJSON *before, const cJSON *line, bool is_new)
+{
+        const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
+        const cJSON *sent = cJSON_GetObjectItemCaseSensitive(line, "sent");
+
+        bool redacted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"));
+
+        if (!before && !is_new && redacted)
+                puts("    (not shown, because the object is confidential)");
+        else if (difference_print(before, before || is_new || !sent ? after : sent, "    ") == 0)
+                puts(redacted ? "    (nothing changes apart from what is confidential, which is not shown)"
+                              : "    (nothing of it changes)");
+}
+
+static int report_written(struct report *report, const cJSON *line, const char *plain)
+{
+        const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
+        const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
+        _cleanup_free_ char *created =
+                strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
+        const struct seen *seen = created ? find(report, created) : NULL;
+        const cJSON *before = seen ? seen->object : NULL;
+        bool is_new = (int)trace_number(line, "status") == HTTP_CREATED;
+        cJSON *copy;
+
+        if (!created)
+                return -ENOMEM;
+        report->wrote = true;
+        if (strcmp(method, "DELETE") == 0) {
+                printf("- delete %s\n", plain);
+                return remember(report, plain, NULL);
+        }
+        if (!before && is_same_object(report->given, after))
+                before = report->given;
+        printf("%s ", is_new ? "+ create" : "~ change");
+        name_object(after);
+        printf("%s\n", subresource(path));
+        print_change(before, line, is_new);
+        copy = cJSON_Duplicate(after, true);
+        return copy ? remember(report, created, copy) : -ENOMEM;
+}
+
+static int report_exchange(struct report *report, const cJSON *line)
+{
+        const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
+        const cJSON *received = cJSON_GetObjectItemCaseSensitive(line, "received");
+        int status = (int)trace_number(line, "status"), r = 0;
+        _cleanup_free_ char *plain = plain_path(path);
+
+        if (!plain)
+                return -ENOMEM;
+        if (strcmp(method, "GET") != 0 && status / 100 != 2) {
+                printf("! refused (HTTP %d): %s %s: %s\n", status, method, plain, trace_text(line, "error"));
+        } else if (strcmp(method, "GET") != 0) {
+                r = report_written(report, line, plain);
+        } else if (status == 200 && cJSON_IsObject(received)) {
+                cJSON *copy = cJSON_Duplicate(received, true);
+
+                r = copy ? remember(report, plain, copy) : -ENOMEM;
+        }
+        return r;
+}
+
+static void report_run(struct report *report, const cJSON *line)
+{
+        printf("%s%s: %s %s\n", report->begun ? "\n" : "", trace_text(line, "watch"),
+               trace_text(line, "action"), trace_text(line, "key"));
+        cJSON_Delete(report->given);
+        report->given = NULL;
+        report->begun = true;
+}
+
+/* Whether that is a success is said with its end. */
+static void report_answer(struct report *report, const cJSON *line)
+{
+        _cleanup_free_ char *json = NULL;
+        const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
+
+        if (!body && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"))) {
+                puts("answer: not shown, because the object is confidential");
+                return;
+        }
+        report->no_answer = cJSON_IsNull(body) || !body;
+        if (report->no_answer)
+                return;
+        json = cJSON_PrintUnformatted(body);
+        printf("answer: %s\n", json ? json : "?");
+}
+
+static int judge_line(const cJSON *line, const char *type, void *userdata)
+{
+        const char *result = trace_text(line, "result");
+        struct report *report = userdata;
+
+        if (strcmp(type, "end") == 0 && strcmp(result, run_result_name(RESULT_SUCCESS)) != 0 &&
+            strcmp(result, run_result_name(RESULT_SETTLING)) != 0)
+                report->failed = true;
+        return 0;
+}
+
+static void report_end(struct report *report, const cJSON *line)
+{
+        const char *result = trace_text(line, "result"), *message = trace_text(line, "message");
+        char text[64];
+
+        if (report->no_answer)
+                puts(strcmp(result, run_result_name(RESULT_SUCCESS)) == 0
+                             ? "answer: none, which is a success"
+                             : "answer: none");
+        report->no_answer = false;
+        printf("result: %s after %s%s%s\n", result,
+               duration_format((uint64_t)trace_number(line, "durationUsec") / 1000 * 1000, text,
+                               sizeof(text)),
+               message[0] ? ": " : "", message);
+        (void)judge_line(line, "end", report);
+}
+
+static void take_given(struct report *report, const cJSON *line)
+{
+        const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
+
+        cJSON_Delete(report->given);
+        report->given = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(body, "object"), true);
+}
+
+static int report_line(const cJSON *line, const char *type, void *userdata)
+{
+        struct report *report = userdata;
+
+        if (strcmp(type, "exchange") == 0)
+                return report_exchange(report, line);
+        if (strcmp(type, "run") == 0)
+                report_run(report, line);
+        else if (strcmp(type, "answer") == 0)
+                report_answer(report, line);
+        else if (strcmp(type, "end") == 0)
+                report_end(report, line);
+        else if (strcmp(type, "request") == 0)
+                take_given(report, line);
+        return 0;
+}
+
+static void report_done(struct report *report)
+{
+        for (size_t i = 0; i < report->seen_count; i++) {
+                free(report->seen[i].path);
+                cJSON_Delete(report->seen[i].object);
+        }
+        free(report->seen);
+        cJSON_Delete(report->given);
+}
+
+static int tell(const struct ctl_run_options *options, const char *trace, bool of_file)
+{
+        struct report report = {0};
+        int r;
+
+        if (options->json) {
+                fputs(trace, stdout);
+                r = trace_visit(trace, judge_line, &report);
+                return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
+        }
+        r = trace_visit(trace, report_line, &report);
+        if (r >= 0 && of_file)
+                puts("\nAll of it happened on a server in memory, which is gone.");
+        else if (r >= 0 && report.wrote && !options->apply)
+                puts("\nNothing was written; --apply writes it.");
+        report_done(&report);
+        if (r < 0)
+                return EXIT_CODE_SOFTWARE;
+        return report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
+}
+
+/* ---- the server of a file */
+
+struct server {
+        pid_t pid;
+        char *kubeconfig;
+};
+
+/* account: "namespace/name" of the service account that the handler is to be; NULL: none. */
+_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file,
+                                   const char *account, int output, pid_t parent)
+{
+        sigset_t none;
+
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* it has died before that */
+                _exit(127);
+        dup2(output, STDOUT_FILENO);
+        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file,
+              account ? "--service-account" : NULL, account, (char *)NULL);
+        _exit(127);
+}
+
+/* It says its address when it is ready, and closes its output when it cannot be. */
+static bool await_server(int fd)
+{
+        char byte;
+
+        return sys_read(fd, &byte, 1) == 1;
+}
+
+/* NULL without an error: there is none. */
+static int account_of(const struct config_watch *watch, char **ret)
+{
+        const struct config_handler *handler = &watch->handler;
+
+        if (handler->kubernetes_account &&
+            asprintf(ret, "%s/%s", handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
+                     handler->kubernetes_account) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+static int server_start(struct server *server, const char *folder, const char *file,
+                        const struct config_watch *watch)
+{
+        _cleanup_free_ char *account = NULL;
+        _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
+        int output[2], r;
+        pid_t parent;
+        bool ready;
+
+        if (!path || account_of(watch, &account) < 0 ||
+            asprintf(&server->kubeconfig, "%s/kubeconfig", folder) < 0) {
+                server->kubeconfig = NULL;
+                return -ENOMEM;
+        }
+        if (access(path, X_OK) < 0) {
+                fprintf(stderr,
+                        "reconciledctl: %s: %s; a file is run on this server (package "
+                        "reconciled-devserver)\n",
+                        path, strerror(errno));
+                return -EIO;
+        }
+        r = sys_pipe(output);
+        if (r < 0)
+                return r;
+        parent = getpid();
+        server->pid = sys_fork();
+        if (server->pid == 0)
+                exec_server(path, server->kubeconfig, file, account, output[1], parent);
+        close(output[1]);
+        ready = server->pid > 0 && await_server(output[0]);
+        close(output[0]);
+        return server->pid < 0 ? server->pid : ready ? 0 : -EIO; /* and it has said why */
+}
+
+static void server_end(struct server *server)
+{
+        if (server->pid > 0) {
+                (void)sys_kill(server->pid, SIGKILL);
+                (void)waitpid(server->pid, NULL, 0);
+        }
+        free(server->kubeconfig);
+}
+
+/* ---- the command */
+
+static const struct config_watch *find_watch(const struct config *config, const char *name)
+{
+        const struct config_watch *found = NULL;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                if (watch->owner || (name && strcmp(watch->name, name) != 0))
+                        continue;
+                if (found) {
+                        fputs("reconciledctl: --watch NAME says which watch's handler is meant\n", stderr);
+                        return NULL;
+                }
+                found = watch;
+        }
+        if (!found)
+                fprintf(stderr, "reconciledctl: the configuration has no watch \"%s\"\n", name ? name : "");
+        return found;
+}
+
+static bool is_file(const char *object)
+{
+        struct stat st;
+
+        return stat(object, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+        size_t length = strlen(text), size = strlen(end);
+
+        return length >= size && strcmp(text + length - size, end) == 0;
+}
+
+/* No key of an object begins with a slash or holds "./", and hardly one ends as files of objects do. */
+static bool is_meant_as_file(const char *object)
+{
+        return object[0] == '/' || strstr(object, "./") || ends_with(object, ".yaml") ||
+               ends_with(object, ".yml") || ends_with(object, ".json");
+}
+
+/* true, and told: a file was meant, and there is none. */
+static bool is_missing_file(const char *object)
+{
+        struct stat st;
+        int r;
+
+        if (!is_meant_as_file(object) || is_file(object))
+                return false;
+        r = stat(object, &st);
+        fprintf(stderr, "reconciledctl: %s: %s\n", object, r < 0 ? strerror(errno) : "is no regular file");
+        return true;
+}
+
+static int run_session(const struct ctl_run_options *options, struct session_options *session_options)
+{
+        _cleanup_(session_free_pointer) struct session *session = NULL;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        _cleanup_free_ char *trace = NULL;
+        struct server server = {0};
+        bool of_file = is_file(options->object);
+        int r, told;
+
+        session_options->object = of_file ? NULL : options->object;
+        session_options->apply = of_file || options->apply;
+        session_options->follow = !of_file && options->apply;
+        if (session_new(session_options, &session, &error) < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                return EXIT_CODE_SOFTWARE;
+        }
+        r = of_file ? server_start(&server, session_folder(session), options->object, session_options->watch)
+                    : 0;
+        if (r == 0) {
+                session_use_kubeconfig(session, server.kubeconfig);
+                r = session_run(session);
+        } else {
+                if (r != -EIO)
+                        fprintf(stderr, "reconciledctl: the server for the file cannot be started: %s\n",
+                                strerror(-r));
+                r = EXIT_CODE_SOFTWARE;
+        }
+        if (session_trace(session, &trace) >= 0) {
+                told = tell(options, trace, of_file);
+                r = r == EXIT_CODE_OK ? told : r;
+        }
+        server_end(&server);
+        return r;
+}
+
+int ctl_run(const struct ctl_run_options *options)
+{
+        _cleanup_(config_free_pointer) struct config *config = NULL;
+        struct session_options session_options = {0};
+        _cleanup_(unit_credential_done) struct unit_credential unit = {0};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
+
+        if (is_missing_file(options->object))
+                return EXIT_CODE_USAGE;
+        r = unit_credential_find(options->config, &unit, &error);
+        unit_credential_use(&unit);
+        session_options.config = config = ctl_load_config(options->config);
+        if (!config)
+                return EXIT_CODE_CONFIGURATION;
+        session_options.watch = find_watch(config, options->watch);
+        if (!session_options.watch)
+                return EXIT_CODE_USAGE;
+        if (!config->kubeconfig[0] && !is_file(options->object)) {
+                if (r < 0) {
+                        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                        return EXIT_CODE_CONFIGURATION;
+                }
+                if (unit.path && text_replace(&config->kubeconfig, unit.path) < 0)
+                        return EXIT_CODE_SOFTWARE;
+        }
+        return run_session(options, &session_options);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of a session are told. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "config/access.h"
+#include "config/config-message.h"
+#include "config/config.h"
+#include "ctl/session/internal.h"
+#include "ctl/session/session.h"
+#include "ipc/channel.h"
+#include "ipc/role.h"
+
+/* The one object, or everything that the watch selects. */
+static int watcher_config(struct session_process *process)
+{
+        struct session *session = process->session;
+        const struct config_watch *watch = process->watch, *owner = session->options.watch;
+        const char *object = session->options.object, *slash = object ? strchr(object, '/') : NULL;
+        _cleanup_free_ char *selector = NULL, *place = NULL;
+        _cleanup_free_ struct record_string *namespace = NULL;
+        struct message_config_watcher message;
+        struct record_string one;
+
+        config_watcher_message(session->options.config, watch, watch == owner ? NULL : owner, &message);
+        namespace = config_strings(watch->namespace, watch->namespace_count);
+        message.namespace = namespace;
+        message.store_folder = process->store_folder;
+        if (object && watch == owner) {
+                place = slash ? strndup(object, (size_t)(slash - object)) : strdup("");
+                one.value = place;
+                message.namespace = &one;
+                message.namespace_count = slash != NULL;
+                if (asprintf(&selector, "%s%smetadata.name=%s", watch->field_selector,
+                             watch->field_selector[0] ? "," : "", slash ? slash + 1 : object) < 0)
+                        selector = NULL;
+                if (!selector || !place)
+                        return -ENOMEM;
+                message.field_selector = selector;
+        }
+        return namespace ? channel_send(process->child.channel, MESSAGE_CONFIG_WATCHER, &message) : -ENOMEM;
+}
+
+/* A replay may concern any watch of the configuration. */
+static const char *store_of(const struct session *session, const struct config_watch *watch)
+{
+        for (size_t i = PLACE_WATCHERS; i < session->process_count; i++)
+                if (session->process[i].watch == watch)
+                        return session->process[i].store_folder;
+        return session->replay ? session->folder : NULL;
+}
+
+/* Who is not root runs its handlers as itself. */
+static int add_watch(const struct config *whole, const struct config_watch *config, const char *store,
+                     const char *access_folder, struct record_watch *ret)
+{
+        int r = config_worker_watch(whole, config, store, access_folder, ret);
+
+        if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
+                return r;
+        fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
+                config->handler.user);
+        ret->user = "";
+        return 0;
+}
+
+static int worker_config(struct session_process *process)
+{
+        struct session *session = process->session;
+        const struct config *config = session->options.config;
+        struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
+        struct message_config_worker message = {
+                .operator_name = config->operator_name,
+                .trace_file = session->trace,
+                .kept_folder = session->folder,
+                .replay_folder = session->replay ? session->requests : "",
+                .dry_run = !session->options.apply,
+                .watch = watch,
+                .heartbeat_usec = config->heartbeat_interval_usec,
+        };
+        int r = watch ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
+                const char *store = store_of(session, &config->watch[i]);
+
+                r = store ? add_watch(config, &config->watch[i], store, session->access_folder,
+                                      &watch[message.watch_count])
+                          : 0;
+                message.watch_count += store && r >= 0;
+        }
+        if (r >= 0)
+                r = channel_send(process->child.channel, MESSAGE_CONFIG_WORKER, &message);
+        for (size_t i = 0; i < message.watch_count; i++)
+                config_worker_watch_done(&watch[i]);
+        free(watch);
+        return r;
+}
+
+/* Of the one watch whose handler runs. Who is not root runs it as itself, and needs to let nobody in. */
+static int credential_config(struct session_process *process)
+{
+        const struct session *session = process->session;
+        const struct session_options *options = &session->options;
+        struct message_config_credential message = {
+                .kubeconfig = session->kubeconfig ? session->kubeconfig : options->config->kubeconfig,
+                .context = session->kubeconfig ? "" : options->config->context,
+                .deadline_usec = options->watch->deadline_usec,
+                .heartbeat_usec = options->config->heartbeat_interval_usec,
+        };
+        struct record_access *access;
+        size_t count;
+        int r = config_access(options->config, session->access_folder, &access, &count);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < count; i++)
+                if (strcmp(access[i].watch, options->watch->name) == 0) {
+                        access[i].separate = access[i].separate && geteuid() == 0;
+                        message.access_folder = session->access_folder;
+                        message.access = &access[i];
+                        message.access_count = 1;
+                }
+        r = channel_send(process->child.channel, MESSAGE_CONFIG_CREDENTIAL, &message);
+        config_access_done(access, count);
+        return r;
+}
+
+int session_configure(struct session_process *process)
+{
+        switch (process->child.role) {
+        case ROLE_CREDENTIAL:
+                return credential_config(process);
+        case ROLE_WATCHER:
+                return watcher_config(process);
+        default:
+                return worker_config(process);
+        }
+}

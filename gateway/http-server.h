@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The HTTP server: three documents to GET, nothing to send. */
+#include "gateway/report.h"
+#include "http/http-loop.h"
+
+struct gateway_server {
+        int listen_fd; /* owned; -1: none */
+        struct http_loop loop;
+        const struct report *report; /* borrowed */
+        const char *token_file;      /* borrowed; "": everybody may read the metrics */
+        /* Of the document, for all who ask: plain, OpenMetrics; NULL: not asked for. */
+        struct MHD_Response *response[2];
+};
+
+/* Serves what `report` says on listen_fd. 0 or a negative errno. */
+int gateway_server_start(struct gateway_server *server, sd_event *event, const struct report *report,
+                         const char *token_file);
+void gateway_server_renew(struct gateway_server *server); /* there is another document */
+void gateway_server_stop(struct gateway_server *server);  /* closes listen_fd */

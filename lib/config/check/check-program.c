@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a jq program compiles, a certificate can be used, and a kubeconfig is one: ask.h. */
+#include "config/check/check-program.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "config/ask.h"
+#include "config/read/problem.h"
+
+#define ARGUMENT_MAX ((size_t)128 * 1024) /* of the kernel, with the NUL */
+
+void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program)
+{
+        const char *const argument[] = {program, NULL};
+        char complaint[512] = "";
+        int r;
+
+        if (!program || !program[0])
+                return;
+        if (strlen(program) >= ARGUMENT_MAX) {
+                problem_add(reader, node, false, key, "is larger than a jq program may be: %zu bytes of %zu",
+                            strlen(program), ARGUMENT_MAX - 1);
+                return;
+        }
+        r = program_ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
+        note_system_error(reader, r);
+        if (r < 0)
+                problem_add(reader, node, false, key, "cannot be checked: %s: %s",
+                            spawner_program(SPAWNER_JQ)->binary, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                problem_add(reader, node, false, key, "is no jq program: %s", complaint);
+}
+
+void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path)
+{
+        const char *const argument[] = {"--check-kubeconfig", path, NULL};
+        char complaint[1024] = "";
+        int r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+
+        note_system_error(reader, r == EXIT_CODE_IO ? -EIO : r);
+        if (r < 0)
+                problem_add(reader, node, false, key, "cannot be checked: %s: %s",
+                            spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                problem_add(reader, node, false, key, "%s", complaint);
+}
+
+static void add_at_watch(struct reader *reader, const struct config_watch *watch, const char *key,
+                         const char *complaint)
+{
+        const char *file = reader->file;
+        size_t before = reader->problems->count;
+
+        reader->file = watch->file;
+        problem_add(reader, NULL, false, key, "of watch %s: %s", watch->name, complaint);
+        reader->file = file;
+        if (reader->problems->count > before)
+                reader->problems->problem[before].line = watch->line;
+}
+
+/* After the whole is read, because the operator's own access may stand behind its watches. */
+void check_separate(struct reader *reader, const struct config_watch *watch)
+{
+        const struct config *config = reader->config;
+        const struct config_handler *handler = &watch->handler;
+        const char *key = handler->kubernetes_file ? "handler.kubernetes.kubeconfig"
+                                                   : "handler.kubernetes.serviceAccount";
+        const char *argument[] = {"--check-separate", handler->kubernetes_file, config->kubeconfig,
+                                  config->context, NULL};
+        _cleanup_free_ char *account = NULL;
+        char complaint[1024] = "";
+        int r;
+
+        if (handler->kubernetes_account) {
+                argument[0] = "--check-account";
+                if (asprintf(&account, "%s/%s",
+                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "",
+                             handler->kubernetes_account) < 0)
+                        account = NULL;
+                argument[1] = account;
+        }
+        if (!argument[1]) {
+                reader->out_of_memory = true;
+                return;
+        }
+        r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+        note_system_error(reader, r);
+        if (r < 0)
+                add_at_watch(reader, watch, key, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                add_at_watch(reader, watch, key, complaint);
+}
+
+void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file)
+{
+        const char *const argument[] = {"--check-certificate", certificate_file, key_file, NULL};
+        char complaint[1024] = "";
+        int r = program_ask(SPAWNER_GATEWAY, argument, complaint, sizeof(complaint));
+
+        note_system_error(reader, r);
+        if (r < 0)
+                problem_add(reader, NULL, false, "gateway.tls", "cannot be checked: %s: %s",
+                            spawner_program(SPAWNER_GATEWAY)->binary, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                problem_add(reader, NULL, false, "gateway.tls", "%s", complaint);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A configuration as children are told of it. Everything is borrowed from it. */
+#include "config/config-message.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "config/access.h"
+#include "config/config-watch.h"
+
+bool config_needs_memory(const struct config *config)
+{
+        if (config_gives_access(config))
+                return true;
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
+                        return true;
+        return false;
+}
+
+struct record_string *config_strings(char *const *text, size_t count)
+{
+        struct record_string *string = calloc(count ? count : 1, sizeof(*string));
+
+        for (size_t i = 0; string && i < count; i++)
+                string[i].value = text[i];
+        return string;
+}
+
+static struct record_pair *pairs(const struct config_pair *pair, size_t count)
+{
+        struct record_pair *record = calloc(count ? count : 1, sizeof(*record));
+
+        for (size_t i = 0; record && i < count; i++)
+                record[i] = (struct record_pair){.name = pair[i].name, .value = pair[i].value};
+        return record;
+}
+
+void config_watcher_message(const struct config *config, const struct config_watch *watch,
+                            const struct config_watch *owner, struct message_config_watcher *ret)
+{
+        *ret = (struct message_config_watcher){
+                .operator_name = config->operator_name,
+                .watch = watch->name,
+                .api_version = watch->api_version,
+                .kind = watch->kind,
+                .namespace_count = watch->namespace_count,
+                .label_selector = watch->label_selector,
+                .field_selector = watch->field_selector,
+                .metadata_only = watch->metadata_only,
+                .memory_max = watch->confidential ? config->secrets_memory : 0,
+                .required = watch->required,
+                .isolate = watch->on_deadline == ON_DEADLINE_ISOLATE,
+                .trigger = watch->trigger,
+                .trigger_jq = watch->trigger_jq,
+                .filter = watch->filter,
+                .owner_api_version = owner ? owner->api_version : "",
+                .related = watch->is_related,
+                .owner_kind = owner ? owner->kind : "",
+                .finalizer = watch->finalizer_key,
+                .shared = watch->shared ? config->operator_name : "",
+                .conditions = watch->conditions,
+                .holds = watch->finalizer,
+                .releases = config_releases(watch),
+                .slot_file = "",
+                .known_scope = "",
+                .known_cluster = "",
+                .deadline_usec = watch->deadline_usec,
+                .reconnect_first_usec = watch->reconnect_first_usec,
+                .stall_usec = watch->stall_usec,
+                .watch_timeout_usec = watch->watch_timeout_usec,
+                .initial_events_usec = watch->initial_events_usec,
+                .reconnect_max_usec = watch->reconnect_max_usec,
+                .page_limit = config->page_limit,
+                .heartbeat_usec = config->heartbeat_interval_usec,
+        };
+}
+
+void config_worker_watch_done(struct record_watch *watch)
+{
+        free((void *)(uintptr_t)watch->handler_exec);
+        free((void *)(uintptr_t)watch->environment);
+        free((void *)(uintptr_t)watch->credentials_folder);
+        watch->handler_exec = NULL;
+        watch->credentials_folder = NULL;
+        watch->environment = NULL;
+        free((void *)(uintptr_t)watch->namespace);
+        watch->namespace = NULL;
+}
+
+int config_worker_watch(const struct config *whole, const struct config_watch *config,
+                        const char *store_folder, const char *access_folder, struct record_watch *ret)
+{
+        char *credentials = NULL;
+
+        if (!config_has_access(config))
+                credentials = strdup("");
+        else if (asprintf(&credentials, "%s/%s", access_folder, config->name) < 0)
+                credentials = NULL;
+        *ret = (struct record_watch){
+                .name = config->name,
+                .api_version = config->api_version,
+                .kind = config->kind,
+                .related = config->is_related,
+                .related_names = config->related_names,
+                .owner = config->owner ? config->owner : "",
+                .trigger = config->trigger,
+                .trigger_jq = config->trigger_jq,
+                .store_folder = store_folder,
+                .handler_kind = config->handler.kind,
+                .finalizer = config->finalizer,
+                .id = config->id,
+                .finalizer_key = config->finalizer_key,
+                .children_key = config->children_key,
+                .shared = config->shared ? whole->operator_name : "",
+                .conditions = config->conditions,
+                .namespace = config_strings(config->namespace, config->shared ? config->namespace_count : 0),
+                .namespace_count = config->shared ? config->namespace_count : 0,
+                .label_selector = config->shared ? config->label_selector : "",
+                .field_selector = config->shared ? config->field_selector : "",
+                .filter = config->shared ? config->filter : "",
+                .releases = config_releases(config),
+                .ready_condition = config->ready_condition,
+                .events = config->events,
+                .metadata_only = config->metadata_only,
+                .confidential = config->confidential,
+                .unselected = config->unselected,
+                .rollback = config->on_failure == ON_FAILURE_ROLLBACK,
+                .wait_usec = config->wait_usec,
+                .settle_usec = config->settle_usec,
+                .children_force = config->children_force,
+                .recycle_runs = config->handler.recycle_runs,
+                .recycle_memory = config->handler.recycle_memory,
+                .user = config->handler.user,
+                .home = config->handler.home,
+                .uid = config->handler.uid,
+                .gid = config->handler.gid,
+                .limit_memory = config->handler.limit_memory,
+                .request_max = config->handler.request_max,
+                .user_pids = config->handler.user_pids,
+                .limit_pids = config->handler.limit_pids,
+                .limit_cpu_milli = config->handler.limit_cpu,
+                .handler_exec = config_strings(config->handler.exec, config->handler.exec_count),
+                .handler_exec_count = config->handler.exec_count,
+                .environment = pairs(config->handler.environment, config->handler.environment_count),
+                .environment_count = config->handler.environment_count,
+                .credentials_folder = credentials,
+                .kubernetes = config->handler.kubernetes,
+                .handler_timeout_usec = config->handler.timeout_usec,
+                .handler_grace_usec = config->handler.grace_usec,
+        };
+        if (ret->handler_exec && ret->environment && ret->namespace && credentials)
+                return 0;
+        config_worker_watch_done(ret);
+        return -ENOMEM;
+}

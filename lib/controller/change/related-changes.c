@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of related objects: everybody in their namespace may depend on them. There may be as many of both
+ * as there are objects, so nobody is looked up when the change comes. A parent has one cursor for each
+ * namespace in which something has changed: it goes once around the parent's rows there, a page a turn, and
+ * each further change makes it go once around from where it stands. So everybody is asked behind the last
+ * change, and no change costs more than that.
+ *
+ * The queue gets no more of them than it can take beside what is new: those that are behind the cursor are
+ * where they cost nothing, in the ledger. No cursor outlives us: at the next start, when all of it is in
+ * sync, everybody is asked once (related_recheck).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/change/owned.h"
+#include "controller/change/related-changes.h"
+#include "controller/effects.h"
+#include "queue/look.h"
+
+#define QUEUED_MAX    (CREDIT_LIMIT / 2)
+#define PATIENCE_USEC (100 * USEC_PER_MSEC) /* of a page, while the loop has no idle turn */
+
+struct related_cursor {
+        char *namespace;             /* with the slash; "" = all */
+        char *key, *uid;             /* the row behind which it goes on */
+        char *until_key, *until_uid; /* the last row, once it has begun again at the beginning */
+        bool has_wrapped, at_end, over;
+        struct watch *parent;
+};
+
+static void cursor_free(struct related_cursor *cursor)
+{
+        if (!cursor)
+                return;
+        free(cursor->namespace);
+        free(cursor->key);
+        free(cursor->uid);
+        free(cursor->until_key);
+        free(cursor->until_uid);
+        free(cursor);
+}
+DEFINE_CLEANUP(struct related_cursor *, cursor_free);
+
+static struct related_cursor *cursor_new(struct watch *parent, const char *namespace)
+{
+        struct related_cursor *cursor = calloc(1, sizeof(*cursor));
+
+        if (!cursor)
+                return NULL;
+        *cursor = (struct related_cursor){
+                .namespace = strdup(namespace),
+                .key = strdup(namespace),
+                .uid = strdup(""),
+                .until_key = strdup(namespace),
+                .until_uid = strdup(""),
+                .parent = parent,
+        };
+        if (!cursor->namespace || !cursor->key || !cursor->uid || !cursor->until_key || !cursor->until_uid) {
+                cursor_free(cursor);
+                return NULL;
+        }
+        return cursor;
+}
+
+static int compare(const char *key, const char *uid, const char *other_key, const char *other_uid)
+{
+        int order = strcmp(key, other_key);
+
+        return order != 0 ? order : strcmp(uid, other_uid);
+}
+
+/* ---- those of a parent, in the order of their namespaces */
+
+/* Where it stands, or where it would have to. */
+static size_t place_of(const struct watch *parent, const char *namespace)
+{
+        size_t low = 0, high = parent->related_count;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(parent->related[middle]->namespace, namespace) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static int insert(struct watch *parent, size_t place, struct related_cursor *cursor)
+{
+        struct related_cursor **grown;
+
+        if (parent->related_count == parent->related_room) {
+                size_t room = parent->related_room ? parent->related_room * 2 : 8;
+
+                grown = reallocarray(parent->related, room, sizeof(struct related_cursor *));
+                if (!grown)
+                        return -ENOMEM;
+                parent->related = grown;
+                parent->related_room = room;
+        }
+        memmove(&parent->related[place + 1], &parent->related[place],
+                (parent->related_count - place) * sizeof(struct related_cursor *));
+        parent->related[place] = cursor;
+        parent->related_count++;
+        return 0;
+}
+
+static void take_out(struct watch *parent, size_t place)
+{
+        cursor_free(parent->related[place]);
+        parent->related_count--;
+        memmove(&parent->related[place], &parent->related[place + 1],
+                (parent->related_count - place) * sizeof(struct related_cursor *));
+}
+
+void related_forget(struct watch *watch)
+{
+        while (watch->related_count > 0)
+                take_out(watch, watch->related_count - 1);
+        free(watch->related);
+        watch->related = NULL;
+        watch->related_room = 0;
+}
+
+/* Once around, from where it stands. */
+static int ask_all(struct watch *parent, const char *namespace)
+{
+        size_t place = place_of(parent, namespace);
+        struct related_cursor *cursor = place < parent->related_count ? parent->related[place] : NULL;
+        int r;
+
+        if (!cursor || strcmp(cursor->namespace, namespace) != 0) {
+                cursor = cursor_new(parent, namespace);
+                r = cursor ? insert(parent, place, cursor) : -ENOMEM;
+                if (r < 0)
+                        cursor_free(cursor);
+                else if (parent->related_count == 1)
+                        parent->related_usec = parent->controller->now.monotonic;
+                return r;
+        }
+        cursor->has_wrapped = false;
+        r = text_replace(&cursor->until_key, cursor->key);
+        return r < 0 ? r : text_replace(&cursor->until_uid, cursor->uid);
+}
+
+int related_changed(struct watch *watch, const struct record_change *change)
+{
+        struct watch *parent = watch_find(watch->controller, watch->config->owner);
+        const char *slash = strchr(change->key, '/');
+        _cleanup_free_ char *namespace = NULL;
+        int r;
+
+        if (!parent)
+                return -EPROTO;
+        namespace = strndup(change->key,
+                            slash && !parent->is_of_cluster ? (size_t)(slash + 1 - change->key) : 0);
+        r = namespace ? ask_all(parent, namespace) : -ENOMEM;
+        controller_settle_soon(parent->controller);
+        return r;
+}
+
+/* ---- a page */
+
+static bool has_room(const struct watch *parent)
+{
+        return queue_count(parent->controller->queue, watch_number(parent)).queued < QUEUED_MAX;
+}
+
+static int take_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct related_cursor *cursor = userdata;
+        size_t prefix = strlen(cursor->namespace);
+
+        if (cursor->over || cursor->at_end)
+                return 0;
+        if (strncmp(row->key, cursor->namespace, prefix) != 0) {
+                cursor->at_end = true;
+                return 0;
+        }
+        if (cursor->has_wrapped && compare(row->key, row->uid, cursor->until_key, cursor->until_uid) > 0) {
+                cursor->over = true;
+                return 0;
+        }
+        if (text_replace(&cursor->key, row->key) < 0 || text_replace(&cursor->uid, row->uid) < 0)
+                return -ENOMEM;
+        return owned_related_changed(cursor->parent, row);
+}
+
+/* The end of its rows was reached: it goes on at their beginning, up to where it stood at the last change.
+ */
+static int wrap(struct related_cursor *cursor)
+{
+        int r;
+
+        cursor->at_end = false;
+        cursor->over = cursor->has_wrapped ||
+                       compare(cursor->until_key, cursor->until_uid, cursor->namespace, "") == 0;
+        if (cursor->over)
+                return 0;
+        cursor->has_wrapped = true;
+        r = text_replace(&cursor->key, cursor->namespace);
+        return r < 0 ? r : text_replace(&cursor->uid, "");
+}
+
+static int note_first(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        *(bool *)userdata = !strchr(row->key, '/');
+        return 0;
+}
+
+/* 1: its parent is of the cluster and belongs to no namespace, so this cursor is for all of it. */
+static int see_scope(struct watch *parent, const struct related_cursor *cursor)
+{
+        int r;
+
+        if (!cursor->namespace[0] || compare(cursor->key, cursor->uid, cursor->namespace, "") != 0)
+                return 0;
+        r = ledger_visit(parent->controller->ledger, parent->config->name, "", "", 1, note_first,
+                         &parent->is_of_cluster);
+        return r < 0 ? r : parent->is_of_cluster;
+}
+
+static int advance(struct watch *parent, struct related_cursor *cursor)
+{
+        _cleanup_free_ char *key = NULL, *uid = NULL;
+        int r = see_scope(parent, cursor);
+
+        if (r > 0) {
+                cursor->over = true;
+                return 1;
+        }
+        key = strdup(cursor->key);
+        uid = strdup(cursor->uid);
+        if (r >= 0)
+                r = key && uid ? ledger_visit(parent->controller->ledger, parent->config->name, key, uid,
+                                              PAGE_RELATED, take_row, cursor)
+                               : -ENOMEM;
+        if (r >= 0 && !cursor->over && (cursor->at_end || r < PAGE_RELATED))
+                r = wrap(cursor);
+        return r < 0 ? r : 0;
+}
+
+/* Those of several namespaces take turns. */
+static int take_page(struct watch *parent)
+{
+        size_t place = parent->related_turn++ % parent->related_count;
+        struct related_cursor *cursor = parent->related[place];
+        int r = advance(parent, cursor);
+
+        if (r >= 0 && cursor->over)
+                take_out(parent, place);
+        return r > 0 ? ask_all(parent, "") : r;
+}
+
+/* The one that has waited for the longest. */
+static struct watch *next_parent(struct controller *controller)
+{
+        struct watch *found = NULL;
+
+        FOREACH_WATCH(watch, controller)
+                if (watch->related_count > 0 && has_room(watch) &&
+                    (!found || watch->related_usec < found->related_usec))
+                        found = watch;
+        return found;
+}
+
+static struct watch *next_parent_now(struct controller *controller)
+{
+        return controller->is_ending || controller->uninstall.active ? NULL : next_parent(controller);
+}
+
+void related_take(struct controller *controller)
+{
+        struct watch *parent = next_parent_now(controller);
+        int r = parent ? ledger_try_hold(controller->ledger) : 0;
+
+        if (r == -EBUSY) { /* its log is being synced */
+                controller_settle_later(controller);
+                return;
+        }
+        while (r >= 0 && parent && controller_has_time(controller)) {
+                parent->related_usec = controller->now.monotonic;
+                r = take_page(parent);
+                parent = next_parent(controller);
+                controller_settle_soon(controller);
+        }
+        if (r == -ENOMEM)
+                controller_fatal(controller, EXIT_CODE_SOFTWARE, NULL,
+                                 "no memory for those who depend on related objects");
+        else if (r < 0)
+                ledger_failed(controller, r);
+}
+
+bool related_is_pending(struct controller *controller)
+{
+        return next_parent_now(controller) != NULL;
+}
+
+void related_hurry(struct controller *controller)
+{
+        const struct watch *parent = next_parent_now(controller);
+
+        if (parent && controller->now.monotonic - parent->related_usec > PATIENCE_USEC)
+                related_take(controller);
+}
+
+/* ---- at the start */
+
+static bool is_related_to(const struct watch *watch, const struct watch *parent)
+{
+        return watch->config->is_related && strcmp(watch->config->owner, parent->config->name) == 0;
+}
+
+/* A change that was waiting for its turn when we ended is on no record, as that would be a row for each of
+ * the crowd. So everybody is asked once when all of it is in sync again; the worker sees that nothing has
+ * changed since the last success, and mostly runs no handler. */
+int related_recheck(struct watch *watch)
+{
+        struct controller *controller = watch->controller;
+        const char *owner = watch->config->is_related ? watch->config->owner : watch->config->name;
+        struct watch *parent = watch_find(controller, owner);
+        bool any = false;
+
+        if (!parent || !parent->synced || (watch->config->owner && !watch->config->is_related))
+                return 0;
+        FOREACH_WATCH(related, controller) {
+                if (!is_related_to(related, parent))
+                        continue;
+                if (!related->synced && related->health != WATCH_ABSENT)
+                        return 0;
+                any = true;
+        }
+        return any ? ask_all(parent, "") : 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The places of watches. A place has one number for its life, here, in the queue and for the caller. */
+#include "controller/controller-watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "controller/clock.h"
+#include "controller/controller.h"
+#include "queue/queue-watch.h"
+
+unsigned watch_number(const struct watch *watch)
+{
+        return (unsigned)(watch - watch->controller->watch);
+}
+
+struct watch *watch_next(const struct controller *controller, const struct watch *watch)
+{
+        size_t next = watch ? (size_t)(watch - controller->watch) + 1 : 0;
+
+        return next < controller->watch_count ? &controller->watch[next] : NULL;
+}
+
+struct watch *watch_find(const struct controller *controller, const char *name)
+{
+        FOREACH_WATCH(watch, controller)
+                if (strcmp(watch->config->name, name) == 0)
+                        return watch;
+        return NULL;
+}
+
+unsigned watch_limit(const struct controller *controller, const struct config_watch *config)
+{
+        return config->concurrency < controller->config->workers ? config->concurrency : 0;
+}
+
+/* Of the group and the kind, in whichever version; 0: owned objects are nobody's but this watch's. */
+static uint64_t kind_of(const struct config_watch *config)
+{
+        const char *slash = config->owner ? NULL : strchr(config->api_version, '/');
+        size_t size = slash ? (size_t)(slash - config->api_version) : 0;
+        uint64_t hash = XXH3_64bits_withSeed(config->kind, strlen(config->kind),
+                                             XXH3_64bits(config->api_version, size));
+
+        return config->owner ? 0 : hash;
+}
+
+void watch_fill(struct watch *watch, const struct config_watch *config)
+{
+        struct controller *controller = watch->controller;
+
+        queue_set_kind(controller->queue, watch_number(watch), kind_of(config));
+        *watch = (struct watch){
+                .controller = controller,
+                .userdata = watch->userdata,
+                .config = config,
+                .started = ledger_time(controller),
+                .waits = true, /* of a former life, maybe */
+        };
+}
+
+int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret)
+{
+        int r;
+
+        assert(controller->watch_count < controller->watch_room);
+        r = queue_add_watch(controller->queue, watch_limit(controller, config));
+        if (r < 0)
+                return r;
+        *ret = &controller->watch[controller->watch_count++];
+        assert((unsigned)r == watch_number(*ret));
+        watch_fill(*ret, config);
+        return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A watch as the controller knows it: a place in an array that never moves. The caller reads it for status
+ * and metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch
+ * stands in the ledger.
+ */
+#include "config/config.h"
+#include "controller/counts.h"
+#include "ledger/ledger.h"
+#include "queue/queue.h"
+
+struct controller;
+struct related_cursor;
+
+struct handled {
+        char *key, *uid;
+        uint64_t sequence;
+};
+
+/* The trouble of a watch, as one source reports it. */
+struct watch_trouble {
+        enum watch_health health;
+        uint64_t since_realtime, failures;
+        char *reason;
+};
+
+/* The API server refuses us what we write: run/watch-refusal.c. key: of the object that is tried; NULL: it does
+ * not. */
+struct refusal {
+        char *key, *uid;
+        uint64_t since_boottime;
+        struct watch_trouble trouble;
+};
+
+/* Which rows run/retry.c makes due. The ledger has the numbers of the last two, and the wider one is the
+ * greater. */
+enum retry_scope {
+        RETRY_NOTHING,
+        RETRY_REFUSED, /* those that wait for the server */
+        RETRY_FAILED,
+        RETRY_GIVEN_UP, /* until a change: each gets one more attempt */
+        RETRY_ALL,
+        RETRY_SCOPE_COUNT
+};
+
+/* A walk over the rows of a watch, page by page. */
+struct retry_walk {
+        enum retry_scope scope;
+        char *key, *uid; /* of the last row that it has visited; NULL: of none */
+        uint64_t due; /* number of rows that it has made due: each comes a bit later than the one before */
+};
+
+/* How far the search for its finalizers is: order/uninstall.c. */
+struct watch_uninstall {
+        bool asked;         /* the watcher, for all of its objects and for those that it does not select */
+        char *unseen;       /* why not all of those could be looked at; "" = they were; NULL: not yet */
+        bool swept, walked; /* the store; and the ledger behind it, whose last row this was: */
+        char *key, *uid;
+};
+
+struct watch {
+        struct controller *controller;
+        void *userdata;    /* the caller's */
+        bool is_up;        /* its watcher takes messages */
+        bool awaits_token; /* nothing of it runs before its handler has a credential */
+        enum watch_health health;
+        const struct config_watch *config;
+        uint64_t started; /* by the ledger's clock */
+        bool synced, checked;
+        uint64_t synced_realtime, objects, generation;
+        uint64_t epoch, epoch_since; /* by the ledger's clock (change/epoch.h) */
+        char *resource_version;      /* may be NULL */
+        struct refusal refusal;
+        bool waits; /* for the server: some of its objects, as far as is known */
+        uint64_t credit_given, credit_used;
+        /* OWED pages: where the next one begins. */
+        bool owed_streaming;
+        bool owes_nothing; /* the ledger knew none of its objects when its watcher began */
+        char *owed_key, *owed_uid;
+        struct handled *handled; /* to be told after the commit */
+        size_t handled_count;
+        uint64_t successes, failures_total;
+        struct watch_metrics metrics;
+        uint64_t pace_usec; /* how long its runs take, by the last ones */
+        bool pace_known;
+        uint64_t spread_usec; /* of the next resyncs, and for how many more */
+        unsigned spread_left;
+        struct related_cursor **related; /* change/related-changes.c */
+        size_t related_count, related_room, related_turn;
+        uint64_t related_usec;  /* CLOCK_MONOTONIC: of the last page */
+        bool is_of_cluster;     /* its objects belong to no namespace, by the first row when that mattered */
+        struct retry_walk walk; /* ends with this life */
+        struct retry_walk kept_walk; /* the next life goes on with it: run/retry-kept.c */
+        uint64_t handler_stamp;      /* of the handler that this watch begins with */
+        struct watch_uninstall uninstall;
+        uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
+        char *pause_reason;
+        void *tries; /* marks (marks.h): how often our finalizer was written lately, object by object */
+        /* Marks of finalized objects, until their end is announced. Their rows are gone, and others may change
+         * them until then: without a mark they would be finalized twice. */
+        void *finalized;
+        uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
+        size_t doubt_count;                             /* objects that its watcher has died over */
+        bool unsure; /* its rows may not say what was handled last (change/unsure.c) */
+};
+
+/* All, in order; NULL begins and ends. */
+struct watch *watch_next(const struct controller *controller, const struct watch *watch);
+#define FOREACH_WATCH(name, controller)                                                                     \
+        for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
+unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
+/* By name. */
+struct watch *watch_find(const struct controller *controller, const char *name);
+/* The next place, for the watch of this configuration. -ENOMEM. */
+int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
+void watch_fill(struct watch *watch, const struct config_watch *config); /* as at a start; frees nothing */
+/* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
+ * under way anyway. */
+unsigned watch_limit(const struct controller *controller, const struct config_watch *config);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * That the server refuses us (401, 403) is no failure of an object: the watch is degraded, its deadline runs,
+ * and one object is the witness, which is tried often enough to know in time. Any write of the watch that
+ * succeeds ends it. Past the deadline the operator ends with 77, or the watch is isolated.
+ */
+#include "controller/run/watch-refusal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/effects.h"
+
+#define WITNESS_TRIES 4 /* within a deadline, at least */
+
+static bool is_witness(const struct watch *watch, const char *key, const char *uid)
+{
+        return watch->refusal.key && strcmp(watch->refusal.key, key) == 0 &&
+               strcmp(watch->refusal.uid, uid) == 0;
+}
+
+void refusal_free(struct watch *watch)
+{
+        free(watch->refusal.key);
+        free(watch->refusal.uid);
+        free(watch->refusal.trouble.reason);
+        watch->refusal = (struct refusal){0};
+}
+
+void refusal_over(struct watch *watch)
+{
+        struct controller *controller = watch->controller;
+        bool was_told = watch->refusal.trouble.health != WATCH_HEALTHY;
+
+        if (!watch->refusal.key)
+                return;
+        refusal_free(watch);
+        if (was_told)
+                (void)controller->effects->health(controller->userdata, watch); /* needs no memory */
+}
+
+void refusal_forget(struct watch *watch, const char *key, const char *uid)
+{
+        if (is_witness(watch, key, uid))
+                refusal_over(watch);
+}
+
+static int begin(struct watch *watch, const struct message_done *done)
+{
+        struct refusal *refusal = &watch->refusal;
+
+        refusal->key = strdup(done->key);
+        refusal->uid = strdup(done->uid);
+        if (!refusal->key || !refusal->uid) {
+                refusal_free(watch);
+                return -ENOMEM;
+        }
+        refusal->since_boottime = watch->controller->now.boottime;
+        refusal->trouble.since_realtime = watch->controller->now.realtime;
+        return 0;
+}
+
+/* A credential that has expired is everyday life: it is being renewed. */
+static bool is_news(const struct refusal *refusal, const struct message_done *done)
+{
+        return done->http_status != 401 || refusal->trouble.failures > 1;
+}
+
+static int degrade(struct watch *watch, enum watch_health health, const char *reason)
+{
+        struct watch_trouble *trouble = &watch->refusal.trouble;
+        bool is_new = trouble->health != health;
+
+        if (text_replace(&trouble->reason, reason) < 0)
+                return -ENOMEM;
+        trouble->health = health;
+        return is_new ? watch->controller->effects->health(watch->controller->userdata, watch) : 0;
+}
+
+int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay)
+{
+        uint64_t now = watch->controller->now.boottime, limit = watch->config->deadline_usec / WITNESS_TRIES,
+                 deadline;
+        struct refusal *refusal = &watch->refusal;
+        int r = refusal->key ? 0 : begin(watch, done);
+
+        if (r < 0 || !is_witness(watch, done->key, done->uid))
+                return r;
+        refusal->trouble.failures++;
+        deadline = refusal->since_boottime + watch->config->deadline_usec;
+        if (now >= deadline)
+                return watch->config->on_deadline == ON_DEADLINE_ISOLATE
+                               ? degrade(watch, WATCH_FAILED, done->message)
+                               : 1;
+        if (*delay > limit)
+                *delay = limit;
+        if (now + *delay > deadline)
+                *delay = deadline - now;
+        return is_news(refusal, done) ? degrade(watch, WATCH_DEGRADED, done->message) : 0;
+}
+
+void refusal_fatal(struct watch *watch)
+{
+        struct controller *controller = watch->controller;
+        const struct refusal *refusal = &watch->refusal;
+        char text[64];
+
+        duration_format((controller->now.boottime - refusal->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
+                        text, sizeof(text));
+        controller_fatal(controller, EXIT_CODE_NO_PERMISSION, NULL,
+                         "the API server has refused every write of watch %s for %s, past its deadline; the "
+                         "last of them, of %s: %s",
+                         watch->config->name, text, refusal->key,
+                         refusal->trouble.reason ? refusal->trouble.reason : "unknown");
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger/ledger-scope.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ledger/database/result.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/handle/transaction.h"
+
+int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
+        _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        bool intact;
+        int code, r;
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        r = ledger_errno(ledger->database, code);
+        intact = code != SQLITE_ROW || sqlite3_column_int(statement, 2) == 1;
+        scope = strdup(code == SQLITE_ROW ? ledger_column(statement, 0) : "");
+        cluster = strdup(code == SQLITE_ROW ? ledger_column(statement, 1) : "");
+        if (r >= 0)
+                r = ledger_all_was_read(statement);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        if (!scope || !cluster)
+                return -ENOMEM;
+        if (r < 0)
+                return r;
+        if (!intact)
+                return -EBADMSG;
+        *ret_scope = TAKE_PTR(scope);
+        *ret_cluster = TAKE_PTR(cluster);
+        return 0;
+}
+
+/* 1: there is one. */
+static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *ret)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
+        int code;
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+                *ret = (uint64_t)sqlite3_column_int64(statement, 3);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
+}
+
+int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
+{
+        uint64_t before = 0;
+        int existed, r = ledger_begin(ledger);
+
+        if (r < 0)
+                return r;
+        existed = scope_checksum(ledger, watch, &before);
+        if (existed < 0)
+                return existed;
+        ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
+        r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET);
+        if (r >= 0)
+                ledger_sums_note(ledger, SUM_SCOPES, existed ? &before : NULL, &ledger->last_sum);
+        return r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue/queue-watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "queue/internal.h"
+
+int queue_add_watch(struct queue *queue, unsigned concurrency)
+{
+        struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));
+
+        if (!watch)
+                return -ENOMEM;
+        queue->watch = watch;
+        queue->watch[queue->watch_count] = (struct queue_watch){.concurrency = concurrency};
+        return (int)queue->watch_count++;
+}
+
+/* One that had twins and has them no more merely looks for them. */
+void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
+{
+        queue->watch[watch].kind = kind;
+        queue->watch[watch].has_twins = false;
+        for (size_t i = 0; i < queue->watch_count && kind != 0; i++)
+                if (i != watch && queue->watch[i].kind == kind)
+                        queue->watch[i].has_twins = queue->watch[watch].has_twins = true;
+}
+
+void queue_pause(struct queue *queue, unsigned watch, bool paused)
+{
+        queue->watch[watch].paused = paused;
+}
+
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        queue->watch[watch].concurrency = concurrency;
+}
+
+void queue_close(struct queue *queue, unsigned watch)
+{
+        queue->watch[watch].closed = true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See child-slot.h. */
+#include "supervisor/children/child-slot.h"
+
+#include <signal.h>
+
+#include "controller/run/assign.h"
+#include "supervisor/supervisor.h"
+
+void child_describe(const struct child_slot *child, char *buffer, size_t size)
+{
+        const char *name = role_title(child->process.role);
+
+        if (child->process.role == ROLE_WATCHER)
+                snprintf(buffer, size, "%s of watch %s (pid %d)", name,
+                         child->supervisor->controller.watch[child->index].config->name, child->process.pid);
+        else if (child->process.role == ROLE_WORKER)
+                snprintf(buffer, size, "%s %zu (pid %d)", name, child->index, child->process.pid);
+        else
+                snprintf(buffer, size, "%s (pid %d)", name, child->process.pid);
+}
+
+struct child_slot *worker_child(const struct worker *worker)
+{
+        struct supervisor *supervisor = worker->controller->userdata;
+
+        return &supervisor->worker_child[worker - worker->controller->worker];
+}
+
+void child_set_state(struct child_slot *child, enum child_state state)
+{
+        struct controller *controller = &child->supervisor->controller;
+
+        child_process_set_state(&child->process, state);
+        if (child->process.role == ROLE_WATCHER)
+                controller->watch[child->index].is_up = state == CHILD_RUNNING;
+        if (child->process.role == ROLE_WORKER)
+                controller->worker[child->index].is_up = state == CHILD_RUNNING;
+}
+
+const char *child_busy_with(const struct child_slot *child)
+{
+        const struct queue_run *run;
+
+        if (child->process.role != ROLE_WORKER)
+                return NULL;
+        run = worker_run(&child->supervisor->controller.worker[child->index]);
+        return run ? run->key : NULL;
+}
+
+bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].process.role == role && supervisor->child[i].process.state != state)
+                        return false;
+        return true;
+}
+
+bool children_gone(const struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].process.state != CHILD_GONE)
+                        return false;
+        return true;
+}
+
+void child_signal(struct child_slot *child, int signal)
+{
+        if (child->process.state == CHILD_GONE || child->process.pid <= 0)
+                return;
+        child_set_state(child, CHILD_STOPPING);
+        child->killed = child->killed || signal == SIGKILL;
+        child_process_signal(&child->process, signal);
+}
+
+void child_stop(struct child_slot *child, uint64_t grace_usec)
+{
+        child_process_stop(&child->process, grace_usec);
+        child_set_state(child, CHILD_STOPPING);
+}
+
+struct child_slot *child_gateway(const struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].process.role == ROLE_GATEWAY)
+                        return &supervisor->child[i];
+        return NULL;
+}

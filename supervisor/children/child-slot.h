@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Slots of children: one for the credential process, one for each watch, one for each worker, one
+ * for the gateway if there is one. They are made before the first fork and never move.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "children/child-process.h"
+#include "supervisor/children/counters.h"
+
+struct supervisor;
+struct worker;
+
+struct child_slot {
+        struct supervisor *supervisor;
+        size_t index; /* of the watch or worker */
+        struct child_process process;
+        uint64_t last_heartbeat; /* CLOCK_MONOTONIC: a suspended machine's children are not hung */
+        uint64_t log_dropped;
+        struct child_counters counters, past; /* past: of the processes that were here before this one */
+        sd_event_source *eof_timer;
+        bool killed;    /* by us */
+        bool blameless; /* it says that its object is not why it ends */
+};
+
+/* "watcher of watch widgets (pid 12)" */
+void child_describe(const struct child_slot *child, char *buffer, size_t size);
+const char *child_busy_with(const struct child_slot *child); /* the key of a worker's run; NULL */
+struct child_slot *worker_child(const struct worker *worker);
+struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL: there is none */
+
+bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state);
+bool children_gone(const struct supervisor *supervisor);
+
+/* Tells the channel and the controller, too. */
+void child_set_state(struct child_slot *child, enum child_state state);
+/* The child is told to end, and CHILD_STOPPING; grace: for the runs of a worker. */
+void child_stop(struct child_slot *child, uint64_t grace_usec);
+void child_signal(struct child_slot *child, int signal); /* CHILD_STOPPING; nothing where it is gone */

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See status-document.h. */
+#include "supervisor/control/status-document.h"
+
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "controller/order/may-run.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/assign.h"
+#include "ipc/log.h"
+#include "supervisor/children/child-slot.h"
+#include "supervisor/children/counters.h"
+#include "supervisor/control/configured.h"
+#include "supervisor/control/json-members.h"
+#include "supervisor/control/slowest.h"
+#include "supervisor/folders/ledger-clock.h"
+#include "supervisor/folders/leftover-finalizers.h"
+#include "supervisor/handlers/access-state.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/watches/place.h"
+
+static const char *phase_name(enum supervisor_phase phase)
+{
+        static const char *const name[] = {"starting", "running", "stopping", "stopping", "ending"};
+
+        return name[phase];
+}
+
+static void write_failing_counts(const struct supervisor *supervisor, const struct watch *watch,
+                                 struct text *json)
+{
+        struct ledger_failing failing = {0};
+
+        (void)ledger_count_failing(supervisor->controller.ledger, watch->config->name, &failing);
+        json_uint64(json, "failing", failing.failing);
+        json_uint64(json, "permanent", failing.permanent);
+        json_uint64(json, "throttled", failing.throttled);
+}
+
+static void write_watch_uninstall(const struct watch *watch, struct text *json)
+{
+        if (!watch->controller->uninstall.active || !uninstall_concerns(watch))
+                return;
+        json_string(json, "unseen", watch->uninstall.unseen ? watch->uninstall.unseen : "");
+        json_bool(json, "searched", watch->health == WATCH_ABSENT || uninstall_is_searched(watch));
+}
+
+void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
+{
+        static const struct {
+                const char *member, *name;
+        } counter[] = {
+                {"events", "watch_events"},
+                {"lists", "lists"},
+                {"relists", "relists"},
+                {"reconnects", "reconnects"},
+                {"resumed", "resumed"},
+                {"watchLists", "watch_lists"},
+                {"bookmarks", "bookmarks"},
+                {"undecodable", "undecodable"},
+                {"ownersIgnored", "owners_ignored"},
+                {"unannounced", "dirty"},
+                {"listShown", "list_shown"},
+                {"listExpected", "list_expected"},
+        };
+        const struct watch *watch = &supervisor->controller.watch[index];
+        const char *waits_for = owned_awaited(watch);
+        const struct access_state *access = access_of(watch);
+        struct queue_counts counts = assign_count(&supervisor->controller, watch);
+
+        text_append_string(json, "{");
+        json_string(json, "name", watch->config->name);
+        json_string(json, "owner", watch->config->owner);
+        json_string(json, "apiVersion", watch->config->api_version);
+        json_string(json, "kind", watch->config->kind);
+        json_string(json, "state",
+                    watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
+                    : watch->synced                ? "in-sync"
+                                                   : "syncing");
+        json_string(json, "reason", watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_reason : "");
+        json_string(json, "waitsFor", waits_for ? waits_for : "");
+        json_bool(json, "accessAwaited", access_awaited(watch));
+        json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
+        json_uint64(json, "accessExpires", access ? access->expires_realtime : 0);
+        json_bool(json, "unsure", watch->unsure);
+        json_uint64(json, "pausedSince", watch->paused_realtime);
+        json_uint64(json, "pausedBy", watch->paused_by);
+        json_string(json, "pauseReason", watch->pause_reason);
+        json_uint64(json, "degradedSince",
+                    watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
+        json_bool(json, "confidential", watch->config->confidential);
+        json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
+        json_string(json, "missingNamespaces",
+                    place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
+        json_string(json, "resourceVersion", watch->resource_version);
+        json_uint64(json, "syncedSince", watch->synced_realtime);
+        json_uint64(json, "objects", watch->objects);
+        json_uint64(json, "queued", counts.queued);
+        json_uint64(json, "running", counts.running);
+        json_uint64(json, "waiting", counts.delayed);
+        json_uint64(json, "settling", counts.settling);
+        if (watch->config->finalizer)
+                json_uint64(json, "held",
+                            (uint64_t)ledger_count(supervisor->controller.ledger, watch->config->name));
+        write_watch_uninstall(watch, json);
+        json_uint64(json, "finalizersWritten", watch->finalizers_written);
+        json_uint64(json, "finalizersFailed", watch->finalizers_failed);
+        write_failing_counts(supervisor, watch, json);
+        json_uint64(json, "runs", watch->metrics.work.count);
+        json_uint64(json, "runTime", watch->metrics.work.sum_usec);
+        json_uint64(json, "succeeded", watch->successes);
+        json_uint64(json, "failed", watch->failures_total);
+        for (size_t i = 0; i < ELEMENTS(counter); i++)
+                json_uint64(json, counter[i].member,
+                            counters_get(&child_of(watch)->counters, counter[i].name));
+        json_uint64(json, "pid", (uint64_t)child_of(watch)->process.pid);
+        json_close(json, "},");
+}
+
+void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
+{
+        const struct worker *worker = &supervisor->controller.worker[index];
+        const struct queue_run *run = worker_run(worker);
+
+        text_append_string(json, "{");
+        json_uint64(json, "index", index);
+        json_uint64(json, "pid", (uint64_t)worker_child(worker)->process.pid);
+        json_string(json, "state", run ? "running" : "idle");
+        if (run) {
+                json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
+                json_string(json, "key", run->key);
+                json_uint64(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
+        }
+        json_close(json, "},");
+}
+
+#define QUARANTINED_MAX 1000 /* are listed */
+#define FAILING_MAX     100  /* likewise; each has its error texts */
+
+/* Part of the answer. */
+struct page {
+        const struct supervisor *supervisor;
+        struct text *json;
+};
+
+static int write_quarantined(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        const struct page *page = userdata;
+        const struct supervisor *supervisor = page->supervisor;
+        struct text *json = page->json;
+
+        text_append_string(json, "{");
+        json_string(json, "watch", watch);
+        json_string(json, "key", row->key);
+        json_string(json, "uid", row->uid);
+        json_uint64(json, "crashes", row->crashes);
+        json_uint64(json, "lastCrash", ledger_to_realtime(supervisor, row->crashed_realtime));
+        json_uint64(json, "until", ledger_to_realtime(supervisor, row->quarantined_until));
+        json_string(json, "error", row->first_error);
+        json_close(json, "},");
+        return 0;
+}
+
+void status_write_row(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                      struct text *json)
+{
+        text_append_string(json, "{");
+        json_string(json, "watch", watch);
+        json_string(json, "key", row->key);
+        json_string(json, "uid", row->uid);
+        json_uint64(json, "attempts", row->attempts);
+        json_bool(json, "permanent", row->permanent);
+        json_uint64(json, "throttled", row->throttled);
+        json_bool(json, "deleting", row->deleting);
+        json_uint64(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
+        json_string(json, "nextReason", row->next_realtime > 0 ? run_reason_name(row->next_reason) : "");
+        json_uint64(json, "crashes", row->crashes);
+        json_uint64(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
+        json_string(json, "firstError", row->first_error);
+        json_string(json, "lastError", row->last_error);
+        json_close(json, "},");
+}
+
+static int write_failing(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        const struct page *page = userdata;
+
+        status_write_row(page->supervisor, watch, row, page->json);
+        return 0;
+}
+
+/* Kept by CLOCK_BOOTTIME; shown by CLOCK_REALTIME. */
+static void write_slowest(struct supervisor *supervisor, struct text *json)
+{
+        uint64_t now = clock_boottime_usec(), realtime = clock_realtime_usec();
+
+        slowest_forget(&supervisor->slowest, now);
+        for (size_t i = 0; i < supervisor->slowest.count; i++) {
+                const struct slow_run *run = &supervisor->slowest.run[i];
+
+                text_append_string(json, "{");
+                json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
+                json_string(json, "key", run->key);
+                json_uint64(json, "took", run->took_usec);
+                json_uint64(json, "endedAt", realtime - (now - run->ended));
+                json_string(json, "result", run->result);
+                json_close(json, "},");
+        }
+}
+
+void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
+                        struct text *json)
+{
+        text_append_string(json, "{");
+        json_string(json, "watch", doubt->watch);
+        json_string(json, "key", doubt->key);
+        json_string(json, "uid", doubt->uid);
+        json_uint64(json, "crashes", doubt->crashes);
+        json_uint64(json, "lastCrash", ledger_to_realtime(supervisor, doubt->crashed_realtime));
+        json_uint64(json, "until", ledger_to_realtime(supervisor, doubt->until_realtime));
+        json_bool(json, "unread", doubt->unread);
+        json_string(json, "error", doubt->error);
+        json_close(json, "},");
+}
+
+static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+{
+        const struct page *page = userdata;
+
+        if (watch_find(&page->supervisor->controller, doubt->watch))
+                status_write_doubt(page->supervisor, doubt, page->json);
+        return 0;
+}
+
+/* By the server's Retry-After. */
+static void write_held_back(const struct throttles *throttles, struct text *json)
+{
+        uint64_t now = clock_boottime_usec();
+
+        for (size_t i = 0; i < THROTTLES_MAX; i++) {
+                if (throttles->entry[i].until <= now)
+                        continue;
+                text_append_string(json, "{");
+                json_string(json, "resource", throttles->entry[i].resource);
+                json_uint64(json, "until", clock_realtime_usec() + (throttles->entry[i].until - now));
+                json_close(json, "},");
+        }
+}
+
+static void write_turn(struct text *json, const char *name, const struct turn *turn)
+{
+        text_printf(json, "\"%s\":{", name);
+        json_uint64(json, "took", turn->wall_usec);
+        json_uint64(json, "processor", turn->processor_usec);
+        json_string(json, "what", turn->what ? turn->what : "");
+        json_uint64(json, "endedAt", turn->ended_realtime);
+        json_close(json, "},");
+}
+
+static void write_turns(const struct supervisor *supervisor, struct text *json)
+{
+        const struct turns *turns = &supervisor->turns;
+
+        text_append_string(json, "\"turns\":{");
+        json_uint64(json, "count", turns->processor.count);
+        json_uint64(json, "slow", turns->slow);
+        write_turn(json, "longest", &turns->longest);
+        write_turn(json, "longestProcessor", &turns->longest_processor);
+        json_close(json, "},");
+}
+
+static void write_uninstall(const struct supervisor *supervisor, struct text *json)
+{
+        const struct controller *controller = &supervisor->controller;
+
+        json_uint64(json, "uninstallingSince",
+                    controller->uninstall.active ? controller->uninstall.realtime : 0);
+        json_uint64(json, "uninstallingBy", controller->uninstall.by);
+        json_bool(json, "uninstalled", uninstall_is_done(controller));
+}
+
+int status_write(struct supervisor *supervisor, struct text *json)
+{
+        struct page page = {supervisor, json};
+        uint64_t dropped = log_dropped();
+
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                dropped += supervisor->child[i].log_dropped;
+        text_append_string(json, "{");
+        json_string(json, "operator", supervisor->config->operator_name);
+        json_string(json, "version", RECONCILED_VERSION);
+        json_string(json, "phase", phase_name(supervisor->phase));
+        json_uint64(json, "pid", (uint64_t)getpid());
+        json_uint64(json, "startedAt", supervisor->life.started_realtime);
+        json_uint64(json, "restarts", supervisor->life.starts - 1);
+        json_string(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
+        json_string(json, "identity",
+                    supervisor->credential ? supervisor->credential->credential.identity : "");
+        json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
+        json_uint64(json, "logLinesDropped", dropped);
+        json_string(json, "notReloaded", supervisor->reload.refused);
+        write_uninstall(supervisor, json);
+        write_turns(supervisor, json);
+        text_append_string(json, "\"events\":{");
+        json_uint64(json, "written", workers_sum(supervisor, "events_written"));
+        json_uint64(json, "dropped", workers_sum(supervisor, "events_dropped"));
+        json_close(json, "},");
+        text_append_string(json, "\"gateway\":{");
+        json_uint64(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
+        json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
+        json_bool(json, "certificateExpired", gateway_count(supervisor, "certificate_expired") > 0);
+        json_close(json, "},");
+        text_append_string(json, "\"secrets\":{");
+        json_string(json, "folder", supervisor->secrets.folder);
+        json_bool(json, "onDisk", supervisor->secrets.on_disk);
+        json_close(json, "},");
+        text_append_string(json, "\"heldBack\":[");
+        write_held_back(&supervisor->throttles, json);
+        json_close(json, "],");
+        text_append_string(json, "\"finalizersLeft\":[");
+        leftover_finalizers_write_status(supervisor, json);
+        json_close(json, "],");
+        text_append_string(json, "\"removedWatches\":[");
+        configured_write_removed(supervisor, json);
+        json_close(json, "],");
+        text_append_string(json, "\"quarantine\":[");
+        if (configured_visit_quarantined(supervisor, QUARANTINED_MAX, write_quarantined, &page) < 0)
+                return -1;
+        json_close(json, "],");
+        text_append_string(json, "\"failing\":[");
+        if (configured_visit_worst(supervisor, FAILING_MAX, write_failing, &page) < 0)
+                return -1;
+        json_close(json, "],");
+        text_append_string(json, "\"doubtful\":[");
+        if (ledger_visit_doubts(supervisor->controller.ledger, NULL, ledger_now(supervisor), QUARANTINED_MAX,
+                                write_doubt, &page) < 0)
+                return -1;
+        json_close(json, "],");
+        text_append_string(json, "\"slowest\":[");
+        write_slowest(supervisor, json);
+        json_close(json, "],");
+        text_append_string(json, "\"watches\":[");
+        FOREACH_WATCH(watch, &supervisor->controller)
+                status_write_watch(supervisor, watch_number(watch), json);
+        json_close(json, "],\"workers\":[");
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                status_write_worker(supervisor, i, json);
+        json_close(json, "]}");
+        return json->failed ? -1 : 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The whole state as one JSON document, for reconciledctl. Members are documented in reconciledctl(1). */
+#include "base/text.h"
+#include "ledger/ledger.h"
+
+struct supervisor;
+
+int status_write(struct supervisor *supervisor, struct text *json); /* negative: no memory, or no ledger */
+/* Parts of it, each with a comma behind it (json-members.h). */
+void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
+void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
+/* An object in trouble. */
+void status_write_row(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                      struct text *json);
+void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
+                        struct text *json);

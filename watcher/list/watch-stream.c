@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See watch-stream.h. */
+#include "watcher/list/watch-stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "watcher/apply/announce.h"
+#include "watcher/list/probe.h"
+#include "watcher/list/stream-request.h"
+#include "watcher/list/watch-event.h"
+#include "watcher/memory-full.h"
+
+#define VERY_SHORT_USEC     USEC_PER_SEC
+#define TIMEOUT_GRACE_USEC  (5 * USEC_PER_SEC)
+#define TIMEOUT_UNKNOWN_SEC 3600 /* a server ends a watch by itself after this time at the latest */
+
+static void timer_arm(struct stream *stream);
+
+static uint64_t lasted(const struct stream *stream)
+{
+        return stream->watch_accepted ? clock_boottime_usec() - stream->watch_accepted : 0;
+}
+
+/* A watch that lived for a moment proves little: if it ends after its first event, it must not be
+ * repeated at full speed. */
+static void note_life(struct stream *stream)
+{
+        bool long_enough = lasted(stream) >= VERY_SHORT_USEC;
+
+        if (stream->state != STREAM_WATCHING)
+                return;
+        stream->settled = stream->settled || long_enough;
+        if (long_enough && stream->watch_events > 0)
+                failures_forget(stream->watcher, &stream->failures);
+        if (long_enough || stream->watch_events > 0)
+                stream_succeeded(stream);
+}
+
+static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
+{
+        struct stream *stream = userdata;
+        struct watcher *watcher = stream->watcher;
+        int r;
+
+        failures_progress(&stream->failures);
+        watcher->count.word_boottime = clock_boottime_usec();
+        r = frame_feed(&stream->frame, FRAME_LINE_MAX, bytes, size, event_take, stream);
+        if (r >= 0)
+                r = announce_in_time(watcher);
+        else
+                announce_soon(watcher);
+        if (r < 0)
+                return r;
+        note_life(stream);
+        timer_arm(stream);
+        return 0;
+}
+
+static void on_accepted(struct kube_transfer *transfer _unused_, void *userdata)
+{
+        struct stream *stream = userdata;
+
+        stream->watch_accepted = clock_boottime_usec();
+        timer_arm(stream);
+        if (stream->state == STREAM_WATCHING)
+                probe_start(stream);
+}
+
+/* ---- the end of it */
+
+/* The server closed the watch in order. A watch that ended at once, empty, may be a stale resourceVersion
+ * that is not admitted (kubernetes#104171): LIST. One that ended at once with events must not be repeated
+ * at full speed. A streamed list ends only with its bookmark. */
+static void closed(struct stream *stream)
+{
+        struct kube_error error = KUBE_ERROR_NONE;
+
+        if (stream->state == STREAM_INITIAL) {
+                kube_error_set(&error, KUBE_FAILURE_PROTOCOL,
+                               "the server ends the streamed list before its end");
+                stream_failed(stream, PHASE_INITIAL, &error, 0);
+                kube_error_done(&error);
+                return;
+        }
+        stream->watcher->count.reconnects++;
+        if (lasted(stream) >= VERY_SHORT_USEC) {
+                stream_succeeded(stream);
+                stream_closed(stream);
+                return;
+        }
+        if (stream->watch_events == 0)
+                kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "the server closes the watch at once");
+        else
+                kube_error_set(&error, KUBE_FAILURE_INTERRUPTED,
+                               "the server closes the watch after a moment");
+        stream_failed(stream, PHASE_WATCH, &error, 0);
+        kube_error_done(&error);
+}
+
+static void stop(struct stream *stream)
+{
+        kube_transfer_cancel(stream->transfer);
+        stream->transfer = NULL;
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        stream_cancel_probe(stream);
+        frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
+}
+
+static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                    void *userdata)
+{
+        struct stream *stream = userdata;
+        bool initial = stream->state == STREAM_INITIAL;
+        struct kube_error error = stream->stream_error;
+
+        stream->transfer = NULL;
+        stop(stream);
+        stream->stream_error = KUBE_ERROR_NONE;
+        if (watcher_is_over(stream->watcher))
+                ;
+        else if (error.failure != KUBE_FAILURE_NONE)
+                stream_failed(stream, initial ? PHASE_INITIAL : PHASE_STREAM, &error,
+                              response->credential_serial);
+        else if (response->error.failure != KUBE_FAILURE_NONE)
+                stream_failed(stream, initial ? PHASE_INITIAL : PHASE_WATCH, &response->error,
+                              response->credential_serial);
+        else
+                closed(stream);
+        kube_error_done(&error);
+}
+
+/* ---- the timer: a watch that has lasted, then one that is silent */
+
+static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct stream *stream = userdata;
+        struct kube_error error = KUBE_ERROR_NONE;
+        enum phase phase = stream->state == STREAM_INITIAL ? PHASE_INITIAL : PHASE_WATCH;
+
+        if (stream->state == STREAM_WATCHING && stream->watch_accepted && !stream->settled) {
+                note_life(stream);
+                stream->settled = true;
+                timer_arm(stream);
+                return 0;
+        }
+        stop(stream);
+        kube_error_set(&error, KUBE_FAILURE_TIMEOUT,
+                       phase == PHASE_INITIAL
+                               ? "the streamed list does not come to its end"
+                               : "nothing came on the watch for too long: the connection is dead");
+        stream_failed(stream, phase, &error, 0);
+        kube_error_done(&error);
+        return 0;
+}
+
+/* Once a bookmark has come, others follow about every minute; a watch without bookmarks is ended by the
+ * server. */
+static uint64_t silence_allowed(const struct stream *stream)
+{
+        const struct message_config_watcher *config = stream->watcher->config;
+        uint64_t now = clock_boottime_usec(), until = stream->watcher->throttle_until;
+
+        if (!stream->watch_accepted)
+                return config->stall_usec + (until > now ? until - now : 0);
+        if (stream->state == STREAM_INITIAL)
+                return config->initial_events_usec;
+        if (!stream->settled)
+                return VERY_SHORT_USEC + USEC_PER_MSEC;
+        return stream->bookmarked ? config->stall_usec
+                                  : stream->watch_timeout_sec * USEC_PER_SEC + TIMEOUT_GRACE_USEC;
+}
+
+static void timer_arm(struct stream *stream)
+{
+        stream_timer_arm(stream, silence_allowed(stream), on_timer);
+}
+
+/* ---- start */
+
+/* Timeouts are spread, so that a fleet does not come back all at once. */
+static uint64_t random_timeout_sec(const struct watcher *watcher)
+{
+        uint64_t least = watcher->config->watch_timeout_usec / USEC_PER_SEC;
+
+        if (request_is_left_out(watcher, OPTIONAL_TIMEOUT))
+                return TIMEOUT_UNKNOWN_SEC;
+        return least + random_below(least + 1);
+}
+
+static void start(struct stream *stream, enum stream_state state, enum request kind)
+{
+        struct watcher *watcher = stream->watcher;
+        _cleanup_free_ char *path = NULL;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = request_accept(watcher, kind),
+                .on_accepted = on_accepted,
+                .on_data = on_data,
+                .on_done = on_done,
+                .userdata = stream,
+        };
+        char *from = strdup(kind == REQUEST_WATCH ? stream->resource_version : "");
+        int r;
+
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        stream->state = state;
+        stream->watch_timeout_sec = random_timeout_sec(watcher);
+        stream->watch_accepted = stream->watch_events = 0;
+        stream->bookmarked = stream->settled = false;
+        frame_reset(&stream->frame);
+        failures_held(watcher, &stream->failures);
+        path = request_path(stream, kind);
+        request.path = path;
+        r = path && from ? kube_client_start(watcher->client, &request, &stream->transfer) : -ENOMEM;
+        if (r < 0) {
+                free(from);
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "a watch cannot be started: %s", strerror(-r));
+                return;
+        }
+        free(stream->watched_version);
+        stream->watched_version = from;
+        timer_arm(stream);
+}
+
+void watch_start(struct stream *stream)
+{
+        start(stream, STREAM_WATCHING, REQUEST_WATCH);
+}
+
+void watch_initial(struct stream *stream)
+{
+        start(stream, STREAM_INITIAL, REQUEST_INITIAL);
+}
