@@ -24,7 +24,7 @@
 
 #define RELOAD_USEC USEC_PER_MINUTE
 
-static int load(struct credential *credential, struct kubeconfig *ret, struct error *error)
+static int load_kubeconfig(struct credential *credential, struct kubeconfig *ret, struct error *error)
 {
         const struct message_config_credential *config = &credential->config->config_credential;
         const char *context = credential->source.context ? credential->source.context : config->context;
@@ -38,7 +38,7 @@ static int load(struct credential *credential, struct kubeconfig *ret, struct er
  * handlers have access of their own it writes that into their folders, and for tokens it asks the API
  * server. A plugin is somebody else's program, which may write, ask its provider and start others; what
  * holds for us would hold for it as well. */
-static int give_up_rest(struct credential *credential)
+static int trim_credential(struct credential *credential)
 {
         const char *folder = credential->config->config_credential.access_folder;
         const char *const path[] = {folder[0] ? folder : NULL, NULL};
@@ -62,7 +62,7 @@ static int load_again(struct credential *credential, struct kubeconfig *ret, str
 {
         const struct kubeconfig *source = &credential->source;
         struct kubeconfig fresh;
-        int r = load(credential, &fresh, error);
+        int r = load_kubeconfig(credential, &fresh, error);
 
         if (r < 0)
                 return r;
@@ -132,7 +132,7 @@ int credential_reload(struct credential *credential, bool asked)
         return repeat(credential, asked);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+static int on_credential_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         int r = credential_reload(userdata, false);
 
@@ -152,7 +152,7 @@ int credential_begin(struct credential *credential)
 {
         struct child *child = credential->child;
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = load(credential, &credential->source, &error);
+        int r = load_kubeconfig(credential, &credential->source, &error);
 
         if (r < 0)
                 return child_fatal(child, exit_code_for(r, EXIT_CODE_CONFIGURATION), NULL, NULL, "%s",
@@ -161,7 +161,7 @@ int credential_begin(struct credential *credential)
                 log_warning(
                         "the API server's certificate is not checked (insecure-skip-tls-verify): anyone on "
                         "the way can read the credential");
-        r = give_up_rest(credential);
+        r = trim_credential(credential);
         if (r < 0)
                 return r;
         r = handlers_begin(credential, on_refused);
@@ -171,7 +171,7 @@ int credential_begin(struct credential *credential)
         r = credential->source.exec.command ? renew_run(credential) : credential_publish(credential);
         if (r >= 0)
                 r = sd_event_add_time_relative(child->event, &credential->timer, CLOCK_BOOTTIME, RELOAD_USEC,
-                                               USEC_PER_SEC, on_timer, credential);
+                                               USEC_PER_SEC, on_credential_timer, credential);
         return r < 0 ? r : 0;
 }
 

@@ -12,7 +12,7 @@
 #include "credential/separate.h"
 #include "kubeconfig/kubeconfig.h"
 
-static int on_config(struct child *child, struct message **config)
+static int on_credential_config(struct child *child, struct message **config)
 {
         struct credential *credential = child->userdata;
         int r;
@@ -24,7 +24,7 @@ static int on_config(struct child *child, struct message **config)
         return r < 0 ? r : 1;
 }
 
-static int on_message(struct child *child, struct message **message)
+static int on_credential_message(struct child *child, struct message **message)
 {
         struct credential *credential = child->userdata;
 
@@ -42,8 +42,8 @@ static const struct child_operations operations = {
         .role = ROLE_CREDENTIAL,
         .log_role = "credential",
         .parent_death_signal = SIGKILL,
-        .on_config = on_config,
-        .on_message = on_message,
+        .on_config = on_credential_config,
+        .on_message = on_credential_message,
 };
 
 /* context: of the operator's own; NULL: it is for a handler. */

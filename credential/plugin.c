@@ -34,7 +34,7 @@ void plugin_free(struct plugin *plugin)
 
 /* ---- what it is told */
 
-static void add_text(struct text *json, const char *name, const char *value)
+static void add_json_text(struct text *json, const char *name, const char *value)
 {
         if (!value[0])
                 return;
@@ -46,8 +46,8 @@ static void describe_cluster(struct text *json, const struct kubeconfig *config)
 {
         text_append_string(json, ",\"cluster\":{\"server\":");
         text_json_string(json, config->server);
-        add_text(json, "tls-server-name", config->tls_server_name);
-        add_text(json, "proxy-url", config->proxy_url);
+        add_json_text(json, "tls-server-name", config->tls_server_name);
+        add_json_text(json, "proxy-url", config->proxy_url);
         if (config->insecure)
                 text_append_string(json, ",\"insecure-skip-tls-verify\":true");
         if (config->certificate_authority[0]) {
@@ -170,8 +170,8 @@ static void on_line(const char *line, void *userdata)
         log_info("credential plugin %s: %s", plugin->command, line);
 }
 
-static int judge(const struct plugin *plugin, const struct process_result *result,
-                 struct plugin_credential *ret, struct error *error)
+static int judge_plugin(const struct plugin *plugin, const struct process_result *result,
+                        struct plugin_credential *ret, struct error *error)
 {
         int status = result->wait_status;
 
@@ -188,12 +188,12 @@ static int judge(const struct plugin *plugin, const struct process_result *resul
                            plugin->api_version, ret, error);
 }
 
-static void on_done(const struct process_result *result, void *userdata)
+static void on_exec_plugin_done(const struct process_result *result, void *userdata)
 {
         struct plugin *plugin = userdata;
         struct plugin_credential credential = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = judge(plugin, result, &credential, &error);
+        int r = judge_plugin(plugin, result, &credential, &error);
 
         if (result->output->data)
                 explicit_bzero(result->output->data, result->output->size);
@@ -232,7 +232,7 @@ int plugin_start(sd_event *event, const struct kubeconfig *config, plugin_done_t
                                                                     .timeout_usec = TIMEOUT_USEC,
                                                                     .grace_usec = GRACE_USEC,
                                                                     .on_line = on_line,
-                                                                    .on_done = on_done,
+                                                                    .on_done = on_exec_plugin_done,
                                                                     .userdata = plugin},
                                           &plugin->process);
         } else if (!command) {

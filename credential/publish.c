@@ -21,7 +21,7 @@ int credential_send(struct credential *credential)
         return r;
 }
 
-static int replace(char **place, const char *value)
+static int replace_text(char **place, const char *value)
 {
         char *copy = value[0] ? strdup(value) : NULL;
 
@@ -41,11 +41,11 @@ int credential_publish(struct credential *credential)
         int r = kubeconfig_copy(&credential->source, &merged);
 
         if (r >= 0 && credential->has_brought) {
-                r = replace(&merged.token, brought->token);
+                r = replace_text(&merged.token, brought->token);
                 if (r >= 0)
-                        r = replace(&merged.client_certificate, brought->client_certificate);
+                        r = replace_text(&merged.client_certificate, brought->client_certificate);
                 if (r >= 0)
-                        r = replace(&merged.client_key, brought->client_key);
+                        r = replace_text(&merged.client_key, brought->client_key);
         }
         if (r < 0) {
                 kubeconfig_done(&merged);

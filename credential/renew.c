@@ -18,7 +18,7 @@
 
 static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata);
 
-static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_renewal_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct credential *credential = userdata;
 
@@ -31,12 +31,12 @@ static int run_in(struct credential *credential, uint64_t usec)
 {
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
         return sd_event_add_time_relative(credential->child->event, &credential->plugin_timer,
-                                          CLOCK_BOOTTIME, usec, 1, on_time, credential);
+                                          CLOCK_BOOTTIME, usec, 1, on_renewal_time, credential);
 }
 
 /* ---- failures */
 
-static int give_up(struct credential *credential, const char *why)
+static int give_up_credential(struct credential *credential, const char *why)
 {
         return child_fatal(
                 credential->child, EXIT_CODE_NO_PERMISSION, NULL, NULL,
@@ -46,14 +46,14 @@ static int give_up(struct credential *credential, const char *why)
                 counted(credential->plugin_failures, "time", "times"), why);
 }
 
-static int failed(struct credential *credential, const char *why)
+static int renewal_failed(struct credential *credential, const char *why)
 {
         uint64_t waited = clock_boottime_usec() - credential->started_boottime, delay;
         char text[64];
 
         credential->plugin_failures++;
         if (credential->serial == 0 && waited > credential->config->config_credential.deadline_usec)
-                return give_up(credential, why);
+                return give_up_credential(credential, why);
         delay = credential_backoff(credential->plugin_failures);
         if (!credential->plugin_complained)
                 log_error("the credential plugin %s has failed: %s; %s, next attempt in %s, then ever more "
@@ -122,7 +122,7 @@ static void on_plugin_done(struct plugin_credential *brought, const char *why, v
 {
         struct credential *credential = userdata;
         struct plugin *plugin = TAKE_PTR(credential->plugin);
-        int r = brought ? succeeded(credential, brought) : failed(credential, why);
+        int r = brought ? succeeded(credential, brought) : renewal_failed(credential, why);
 
         plugin_free(plugin);
         if (r < 0 && !credential->child->stopping)
@@ -146,7 +146,7 @@ int renew_run(struct credential *credential)
         if (credential->serial == 0 && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
                 return child_fatal(credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s",
                                    error_message(&error));
-        return failed(credential, error_message(&error));
+        return renewal_failed(credential, error_message(&error));
 }
 
 int renew_run_anew(struct credential *credential)

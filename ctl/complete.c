@@ -73,7 +73,7 @@ static void pass(struct place *place, const char *word)
 
 /* ---- what is there */
 
-static cJSON *ask(const struct place *place, const char *command, char **argument)
+static cJSON *ask_for_words(const struct place *place, const char *command, char **argument)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
@@ -84,7 +84,7 @@ static cJSON *ask(const struct place *place, const char *command, char **argumen
 
 static void offer_watches(const struct place *place, const char *begun)
 {
-        cJSON *status = ask(place, "status", NULL);
+        cJSON *status = ask_for_words(place, "status", NULL);
         const cJSON *watch;
 
         /* Those with an owner are watches of what objects own: no verb takes them. */
@@ -110,7 +110,7 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
 static void offer_keys(const struct place *place, const char *begun)
 {
         char *argument[] = {(char *)(uintptr_t)place->watch, (char *)(uintptr_t)begun, NULL};
-        cJSON *answer = ask(place, "keys", argument);
+        cJSON *answer = ask_for_words(place, "keys", argument);
         const cJSON *key;
 
         cJSON_ArrayForEach(key, cJSON_GetObjectItemCaseSensitive(answer, "keys"))
@@ -120,7 +120,7 @@ static void offer_keys(const struct place *place, const char *begun)
 
 static void offer_troubled(const struct place *place, enum word word, const char *begun)
 {
-        cJSON *status = ask(place, "status", NULL);
+        cJSON *status = ask_for_words(place, "status", NULL);
 
         if (word == WORD_FAILING)
                 offer_listed(place, status, "failing", begun);

@@ -478,7 +478,7 @@ static bool *flag_of(struct options *options, int c)
         }
 }
 
-static const char **text_of(struct options *options, int c)
+static const char **place_of_text(struct options *options, int c)
 {
         switch (c) {
         case 'r':
@@ -529,7 +529,7 @@ static int take_option(struct options *options, int c, const char *text)
 {
         size_t count = strlen(options->given);
         bool *flag = flag_of(options, c);
-        const char **place = text_of(options, c);
+        const char **place = place_of_text(options, c);
 
         if (!strchr(options->given, c))
                 options->given[count] = (char)c;

@@ -117,7 +117,7 @@ static void help(void)
 
 /* ---- options */
 
-static char *read_file(const char *path)
+static char *read_whole_file(const char *path)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
         _cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -195,7 +195,7 @@ static int take_option(struct options *options, int c)
                 return 0;
         case OPTION_TOKEN_FILE:
                 free(token);
-                token = read_file(optarg);
+                token = read_whole_file(optarg);
                 if (!token)
                         return -EINVAL;
                 token[strcspn(token, "\r\n")] = '\0';
@@ -293,8 +293,8 @@ static int start_http(struct server *server, const struct options *options, stru
 static int prepare_tls(struct server *server, const struct options *options, struct error *error)
 {
         if (options->tls_certificate && options->tls_key) {
-                server->certificate = read_file(options->tls_certificate);
-                server->key = read_file(options->tls_key);
+                server->certificate = read_whole_file(options->tls_certificate);
+                server->key = read_whole_file(options->tls_key);
                 server->authority = server->certificate ? strdup(server->certificate) : NULL;
                 return server->certificate && server->key
                                ? 0
@@ -303,7 +303,7 @@ static int prepare_tls(struct server *server, const struct options *options, str
         return options->tls ? certificate_make(server, true, error) : 0;
 }
 
-static int start(struct server *server, const struct options *options, struct error *error)
+static int start_server(struct server *server, const struct options *options, struct error *error)
 {
         int r;
 
@@ -329,7 +329,7 @@ static int start(struct server *server, const struct options *options, struct er
         return 0;
 }
 
-static int serve(const struct options *options)
+static int serve_cluster(const struct options *options)
 {
         struct server server = {
                 .bookmark_usec = options->bookmark_usec,
@@ -361,7 +361,7 @@ static int serve(const struct options *options)
         builtin_add(&server);
         server.storage.history_lost =
                 server.storage.resource_version; /* version 1 is the past, as on a real server */
-        r = start(&server, options, &error);
+        r = start_server(&server, options, &error);
         if (r < 0)
                 fprintf(stderr, "reconciled-devserver: %s\n", error_message(&error));
         else
@@ -393,5 +393,5 @@ int main(int argc, char **argv)
 
         if (r != 0)
                 return r > 0 ? EXIT_CODE_OK : EXIT_CODE_USAGE;
-        return serve(&options);
+        return serve_cluster(&options);
 }

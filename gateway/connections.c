@@ -33,7 +33,7 @@ static void take_address(struct client *client, const struct sockaddr *address)
 }
 
 /* libmicrohttpd may overlook the end of a socket; with nothing to come the shortest timeout finds it. */
-static void end(struct client *client)
+static void end_connection(struct client *client)
 {
         int fd = http_connection_fd(client->connection);
 
@@ -74,7 +74,7 @@ static struct client *too_many(const struct client *newcomer)
         return clients.count > CONNECTIONS_TOTAL ? oldest : NULL;
 }
 
-static void add(struct MHD_Connection *connection, void **context)
+static void connection_begun(struct MHD_Connection *connection, void **context)
 {
         const union MHD_ConnectionInfo *info =
                 MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -91,10 +91,10 @@ static void add(struct MHD_Connection *connection, void **context)
         *context = client;
         victim = too_many(client);
         if (victim)
-                end(victim);
+                end_connection(victim);
 }
 
-static void forget(struct client *client)
+static void forget_client(struct client *client)
 {
         if (!client)
                 return;
@@ -108,9 +108,9 @@ void connections_notify(void *userdata _unused_, struct MHD_Connection *connecti
                         enum MHD_ConnectionNotificationCode code)
 {
         if (code == MHD_CONNECTION_NOTIFY_STARTED)
-                add(connection, socket_context);
+                connection_begun(connection, socket_context);
         else
-                forget(*socket_context);
+                forget_client(*socket_context);
 }
 
 uint64_t connections_expire(uint64_t now)
@@ -120,7 +120,7 @@ uint64_t connections_expire(uint64_t now)
                         continue;
                 if (now < client->since + CONNECTION_AGE_USEC)
                         return client->since + CONNECTION_AGE_USEC;
-                end(client);
+                end_connection(client);
         }
         return UINT64_MAX;
 }

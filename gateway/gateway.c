@@ -15,7 +15,7 @@
 
 /* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
  * file, is removed at the end. */
-static int give_up_rest(struct gateway *gateway)
+static int trim_gateway(struct gateway *gateway)
 {
         _cleanup_free_ char *folder = gateway->socket_path ? strdup(gateway->socket_path) : NULL;
         const char *const path[] = {folder ? dirname(folder) : NULL, NULL};
@@ -51,14 +51,14 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
-        r = give_up_rest(gateway);
+        r = trim_gateway(gateway);
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "it cannot give up its rights: %s", strerror(-r));
         return 1;
 }
 
-static int on_config(struct child *child, struct message **message)
+static int on_gateway_config(struct child *child, struct message **message)
 {
         struct gateway *gateway = child->userdata;
 
@@ -76,13 +76,13 @@ static int on_metrics(struct gateway *gateway, const struct message_metrics *met
         return r < 0 ? r : 0;
 }
 
-static int on_message(struct child *child, struct message **message)
+static int on_gateway_message(struct child *child, struct message **message)
 {
         return (*message)->type == MESSAGE_METRICS ? on_metrics(child->userdata, &(*message)->metrics)
                                                    : -EPROTO;
 }
 
-static size_t count(struct child *child _unused_, struct record_counter *counter, size_t max)
+static size_t count_gateway(struct child *child _unused_, struct record_counter *counter, size_t max)
 {
         if (max < 4)
                 return 0;
@@ -98,9 +98,9 @@ const struct child_operations gateway_operations = {
         .role = ROLE_GATEWAY,
         .log_role = "gateway",
         .parent_death_signal = SIGKILL,
-        .on_config = on_config,
-        .on_message = on_message,
-        .count = count,
+        .on_config = on_gateway_config,
+        .on_message = on_gateway_message,
+        .count = count_gateway,
 };
 
 void gateway_done(struct gateway *gateway)

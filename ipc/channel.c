@@ -155,7 +155,7 @@ static int send_queued(struct channel *channel)
         return 1;
 }
 
-static int enqueue(struct channel *channel, const void *bytes, size_t size)
+static int enqueue_packet(struct channel *channel, const void *bytes, size_t size)
 {
         struct packet *packet;
 
@@ -191,7 +191,7 @@ static int send_packet(struct channel *channel, const void *packet, size_t size)
                 if (sent != -EAGAIN && sent != -ENOBUFS)
                         return (int)sent;
         }
-        return enqueue(channel, packet, size);
+        return enqueue_packet(channel, packet, size);
 }
 
 static int may_send(const struct channel *channel, enum message_type type)
@@ -290,7 +290,7 @@ int channel_flush(struct channel *channel, uint64_t usec)
         return -ENOTCONN;
 }
 
-static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_channel_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct channel *channel = userdata;
 
@@ -307,7 +307,7 @@ static void pause_writing(struct channel *channel)
         int r = channel->pause ? sd_event_source_set_time_relative(channel->pause, PAUSE_USEC)
                                : sd_event_add_time_relative(sd_event_source_get_event(channel->source),
                                                             &channel->pause, CLOCK_MONOTONIC, PAUSE_USEC, 0,
-                                                            on_pause_over, channel);
+                                                            on_channel_pause_over, channel);
 
         if (r >= 0)
                 r = sd_event_source_set_enabled(channel->pause, SD_EVENT_ONESHOT);
@@ -335,7 +335,7 @@ static void on_writable(struct channel *channel)
 
 /* ---- in */
 
-static void deliver(struct channel *channel, struct message **message)
+static void channel_deliver(struct channel *channel, struct message **message)
 {
         enum message_type type = (*message)->type;
         int r;
@@ -403,7 +403,7 @@ static bool receive_one(struct channel *channel)
                              r == -EBADMSG ? "a packet that is no message" : strerror(-r));
         for (size_t i = 0; i < count; i++) {
                 if (r >= 0 && !channel->closed)
-                        deliver(channel, &message[i]);
+                        channel_deliver(channel, &message[i]);
                 message_free(message[i]);
         }
         return r >= 0;

@@ -74,7 +74,7 @@ static void child_stop(struct child *child, uint64_t grace_usec)
                 child_exit(child, EXIT_CODE_OK);
 }
 
-static int on_message(struct channel *channel, struct message **message, void *userdata)
+static int on_parent_message(struct channel *channel, struct message **message, void *userdata)
 {
         struct child *child = userdata;
         int r;
@@ -96,7 +96,7 @@ static int on_message(struct channel *channel, struct message **message, void *u
 }
 
 /* The supervisor is gone, or lies: either way there is nobody left to serve. */
-static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+static void on_parent_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
 {
         struct child *child = userdata;
 
@@ -109,7 +109,8 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
                 child_exit(child, EXIT_CODE_SOFTWARE);
 }
 
-static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+static const struct channel_callbacks callbacks = {.on_message = on_parent_message,
+                                                   .on_error = on_parent_error};
 
 /* ---- heartbeat */
 

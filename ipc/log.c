@@ -232,7 +232,7 @@ static void drain(void)
         tell_dropped();
 }
 
-static void enqueue(const char *data, size_t size)
+static void enqueue_line(const char *data, size_t size)
 {
         struct line *line = NULL;
 
@@ -322,7 +322,7 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
                 return;
         }
         if (self.first || write_bytes(out->data, out->size) == -EAGAIN)
-                enqueue(out->data, out->size);
+                enqueue_line(out->data, out->size);
         keep_usual(message);
         keep_usual(out);
         drain();

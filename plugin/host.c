@@ -34,7 +34,7 @@ struct request {
         struct span id, attempt, action, object;
 };
 
-static int take_member(struct span key, struct span value, void *userdata)
+static int take_request_member(struct span key, struct span value, void *userdata)
 {
         struct request *request = userdata;
 
@@ -49,7 +49,7 @@ static int take_member(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-static char *text_of(struct span value)
+static char *span_text(struct span value)
 {
         char *text;
 
@@ -181,14 +181,14 @@ static int serve_line(struct host *host, const char *line, size_t size)
         struct scan_object object = {0};
         struct span whole;
 
-        if (scan_value(line, size, &whole) < 0 || scan_members(whole, take_member, &found) < 0 ||
+        if (scan_value(line, size, &whole) < 0 || scan_members(whole, take_request_member, &found) < 0 ||
             !found.id.start || !found.object.start ||
             scan_object(found.object.start, found.object.size, &object) < 0)
                 return -EBADMSG;
-        action = text_of(found.action);
-        namespace_name = text_of(object.namespace_name);
-        name = text_of(object.name);
-        uid = text_of(object.uid);
+        action = span_text(found.action);
+        namespace_name = span_text(object.namespace_name);
+        name = span_text(object.name);
+        uid = span_text(object.uid);
         if (!action || !namespace_name || !name || !uid)
                 return -EBADMSG;
         call(host,
@@ -238,7 +238,7 @@ static int read_some(struct host *host)
         return text_append(&host->input, buffer, (size_t)n) < 0 ? -ENOMEM : 1;
 }
 
-static int serve(struct host *host)
+static int serve_requests(struct host *host)
 {
         int r;
 
@@ -253,7 +253,7 @@ static int serve(struct host *host)
 
 /* ---- the start */
 
-static int load(struct host *host, const char *path)
+static int load_plugin(struct host *host, const char *path)
 {
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         const struct reconciled_plugin *(*describe)(void) = NULL;
@@ -297,14 +297,14 @@ static int host_run(struct host *host, const char *path)
         int r = take_descriptors(host);
 
         if (r >= 0)
-                r = load(host, path);
+                r = load_plugin(host, path);
         if (r < 0)
                 return EXIT_CODE_SOFTWARE;
         if (host->plugin->start && host->plugin->start(&host->state) != 0) {
                 fprintf(stderr, "%s: its start() has failed\n", path);
                 return EXIT_CODE_SOFTWARE;
         }
-        r = serve(host);
+        r = serve_requests(host);
         if (r < 0)
                 fprintf(stderr, "the requests to the plugin cannot be followed: %s\n", strerror(-r));
         if (host->plugin->stop)

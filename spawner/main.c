@@ -73,7 +73,7 @@ static int become(void *userdata)
 }
 
 /* As a fork, but that the new process is the supervisor's child. */
-static int start(struct order *order)
+static int start_program(struct order *order)
 {
         static char stack[STACK_SIZE] __attribute__((aligned(64)));
         const struct spawner_program_info *program = spawner_program(order->request.program);
@@ -127,7 +127,7 @@ static int carry_out(struct order *order)
                 return 0;
         case SPAWNER_START:
         case SPAWNER_ASK:
-                return start(order);
+                return start_program(order);
         case SPAWNER_CAN_READ:
                 return can_read(order);
         default:
@@ -189,7 +189,7 @@ static int receive(struct order *order)
         return find_arguments(order, (size_t)size - sizeof(order->request)) < 0 ? -EPROTO : 1;
 }
 
-static int serve(void)
+static int serve_orders(void)
 {
         static struct order order;
         int r;
@@ -231,5 +231,5 @@ int main(int argc, char **argv)
                         argv[0]);
                 return EXIT_CODE_USAGE;
         }
-        return serve() < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
+        return serve_orders() < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
 }

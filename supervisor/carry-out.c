@@ -154,8 +154,8 @@ static void batch(void *userdata _unused_, struct worker *worker, bool begins)
                 cannot_send(worker, r);
 }
 
-static void run(void *userdata, struct worker *worker, struct assignment *given,
-                const struct message_run *message)
+static void carry_out_run(void *userdata, struct worker *worker, struct assignment *given,
+                          const struct message_run *message)
 {
         int r;
 
@@ -207,7 +207,7 @@ static int owed(void *userdata _unused_, struct watch *watch, const struct messa
         return channel_send(child_of(watch)->process.channel, MESSAGE_OWED, message);
 }
 
-static bool has_room(const void *userdata _unused_, const struct watch *watch)
+static bool channel_has_room(const void *userdata _unused_, const struct watch *watch)
 {
         return channel_queued(child_of(watch)->process.channel) < OWED_QUEUED_MAX;
 }
@@ -252,7 +252,7 @@ const struct controller_effects supervisor_effects = {
         .idle = idle,
         .next_page = next_page,
         .batch = batch,
-        .run = run,
+        .run = carry_out_run,
         .ended = ended,
         .committed = committed,
         .recall = recall,
@@ -260,7 +260,7 @@ const struct controller_effects supervisor_effects = {
         .handled = handled,
         .credit = credit,
         .owed = owed,
-        .has_room = has_room,
+        .has_room = channel_has_room,
         .health = health,
         .log = write_log,
         .fatal = fatal,

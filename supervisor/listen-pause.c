@@ -62,7 +62,7 @@ static int on_rest_over(sd_event_source *source _unused_, uint64_t usec _unused_
         return 0;
 }
 
-static int arm(struct supervisor *supervisor, uint64_t usec)
+static int arm_pause(struct supervisor *supervisor, uint64_t usec)
 {
         int r;
 
@@ -83,6 +83,6 @@ void listen_pause_maybe(struct supervisor *supervisor)
         if (enabled != SD_EVENT_OFF)
                 return;
         usec = rest_usec(supervisor);
-        if (usec > 0 && arm(supervisor, usec) >= 0)
+        if (usec > 0 && arm_pause(supervisor, usec) >= 0)
                 listen_not(supervisor);
 }

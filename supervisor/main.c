@@ -69,7 +69,7 @@ static int load_config(const struct options *options, struct start *start)
         return 0;
 }
 
-static int run(struct options *options, struct start *start)
+static int run_supervisor(struct options *options, struct start *start)
 {
         struct supervisor supervisor = {0};
         int code = supervisor_init(&supervisor, options, &start->life);
@@ -107,7 +107,7 @@ static int live(struct options *options)
                         config_free(start.life.config);
                         return EXIT_CODE_OK;
                 }
-                r = run(options, &start);
+                r = run_supervisor(options, &start);
         } while (start.again);
         return r;
 }

@@ -46,7 +46,7 @@ static const struct watch *worst(const struct supervisor *supervisor)
         return found;
 }
 
-static void describe(const struct supervisor *supervisor, char *buffer, size_t size)
+static void describe_state(const struct supervisor *supervisor, char *buffer, size_t size)
 {
         struct queue_counts counts = assign_count(&supervisor->controller, NULL);
         const struct watch *trouble = worst(supervisor);
@@ -113,7 +113,7 @@ void notify_status(struct supervisor *supervisor)
 
         if (supervisor->phase > PHASE_RUNNING || status_is_too_soon(supervisor))
                 return;
-        describe(supervisor, text, sizeof(text));
+        describe_state(supervisor, text, sizeof(text));
         if (strcmp(text, supervisor->notify.text) == 0)
                 return;
         memcpy(supervisor->notify.text, text, sizeof(text));
@@ -125,7 +125,7 @@ void notify_ready(struct supervisor *supervisor)
         char text[sizeof(supervisor->notify.text)];
         int r;
 
-        describe(supervisor, text, sizeof(text));
+        describe_state(supervisor, text, sizeof(text));
         memcpy(supervisor->notify.text, text, sizeof(text));
         r = sd_notifyf(0, "READY=1\nSTATUS=%s", text);
         if (r == -EMFILE || r == -ENFILE)

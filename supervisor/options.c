@@ -70,7 +70,8 @@ static int no_memory(void)
         return -ENOMEM;
 }
 
-static int finish(struct options *options, const char *state, const char *runtime, const char *record)
+static int finish_options(struct options *options, const char *state, const char *runtime,
+                          const char *record)
 {
         if (record && record[0] != '/')
                 return usage("--record must be absolute", record);
@@ -134,7 +135,7 @@ int options_parse(int argc, char **argv, struct options *ret)
                 }
         if (optind < argc)
                 return usage("an argument that is no option", argv[optind]);
-        r = finish(&options, state, runtime, record);
+        r = finish_options(&options, state, runtime, record);
         if (r < 0)
                 options_done(&options);
         else

@@ -158,7 +158,7 @@ static int init_parts(struct supervisor *supervisor)
         if (r >= 0)
                 r = queue_new(&supervisor->controller.queue);
         if (r >= 0)
-                r = watches_new(supervisor);
+                r = supervisor_watches_new(supervisor);
         if (r >= 0)
                 r = add_slots(supervisor);
         if (r >= 0)
@@ -358,7 +358,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->kill_timer);
         sd_event_source_disable_unref(supervisor->end.timer);
         sd_event_source_disable_unref(supervisor->notify.extend_timer);
-        watches_free(supervisor);
+        supervisor_watches_free(supervisor);
         effects_free(supervisor);
         free(supervisor->child);
         log_done();

@@ -29,7 +29,7 @@
 
 /* ---- the end of the end */
 
-static void finish(struct supervisor *supervisor)
+static void finish_teardown(struct supervisor *supervisor)
 {
         int r = ledger_commit(supervisor->controller.ledger);
 
@@ -55,11 +55,11 @@ static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, 
         log_error("a child cannot be ended, not even by SIGKILL (it may hang in the kernel); leaving it "
                   "behind");
         notify_fault("a child cannot be ended, not even by SIGKILL", -ETIMEDOUT);
-        finish(userdata);
+        finish_teardown(userdata);
         return 0;
 }
 
-static int arm(struct supervisor *supervisor, uint64_t usec, sd_event_time_handler_t handler)
+static int arm_teardown(struct supervisor *supervisor, uint64_t usec, sd_event_time_handler_t handler)
 {
         supervisor->kill_timer = sd_event_source_disable_unref(supervisor->kill_timer);
         return sd_event_add_time_relative(supervisor->event, &supervisor->kill_timer, CLOCK_MONOTONIC, usec,
@@ -71,7 +71,7 @@ static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, voi
         struct supervisor *supervisor = userdata;
 
         signal_all(supervisor, SIGKILL);
-        return arm(supervisor, KILL_WAIT_USEC, on_give_up);
+        return arm_teardown(supervisor, KILL_WAIT_USEC, on_give_up);
 }
 
 static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
@@ -113,7 +113,7 @@ void teardown_begin(struct supervisor *supervisor)
         under_way_blameless(supervisor);
         notify_failed(supervisor->exit_code, supervisor->end.cause);
         signal_all(supervisor, SIGTERM);
-        if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
+        if (arm_teardown(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
                 signal_all(supervisor, SIGKILL);
         teardown_continue(supervisor);
 }
@@ -136,7 +136,7 @@ static void stop_rest(struct supervisor *supervisor)
 {
         supervisor_set_phase(supervisor, PHASE_STOPPING_REST);
         stop_kind(supervisor, false, 0);
-        (void)arm(supervisor, REST_GRACE_USEC, on_grace_over);
+        (void)arm_teardown(supervisor, REST_GRACE_USEC, on_grace_over);
         teardown_continue(supervisor);
 }
 
@@ -166,7 +166,7 @@ void stop_gracefully(struct supervisor *supervisor)
         gateway_tell_change(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */
-        if (arm(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)
+        if (arm_teardown(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)
                 on_kill(NULL, 0, supervisor);
         teardown_continue(supervisor);
 }
@@ -188,7 +188,7 @@ void teardown_continue(struct supervisor *supervisor)
         case PHASE_STOPPING_REST:
         case PHASE_TEARDOWN:
                 if (children_gone(supervisor))
-                        finish(supervisor);
+                        finish_teardown(supervisor);
                 return;
         }
 }

@@ -128,7 +128,7 @@ static void disarm(struct failures *failures)
         failures->deadline = sd_event_source_disable_unref(failures->deadline);
 }
 
-static void arm(struct watcher *watcher, struct failures *failures)
+static void arm_deadline(struct watcher *watcher, struct failures *failures)
 {
         uint64_t due = failures->since_boottime + watcher->config->deadline_usec + patience(watcher);
 
@@ -140,12 +140,12 @@ static void arm(struct watcher *watcher, struct failures *failures)
                             "no memory for a timer");
 }
 
-static void begin(struct watcher *watcher, struct failures *failures, uint64_t now)
+static void failures_begin(struct watcher *watcher, struct failures *failures, uint64_t now)
 {
         failures->since_boottime = now;
         failures->since_realtime = clock_realtime_usec();
         failures->wishes = 0;
-        arm(watcher, failures);
+        arm_deadline(watcher, failures);
 }
 
 /* ---- the pace */
@@ -235,7 +235,7 @@ void failures_tell(struct watcher *watcher, const struct kube_error *error, uint
 
 /* ---- failures */
 
-static void remember(struct failures *failures, const struct kube_error *error)
+static void remember_failure(struct failures *failures, const struct kube_error *error)
 {
         const char *advice = kube_error_rights_advice(error);
         struct kube_error copy;
@@ -304,8 +304,8 @@ int64_t failures_note(struct watcher *watcher, struct failures *failures, const 
             failures->health == WATCH_ABSENT)
                 failures->count = 0;
         if (failures->count++ == 0)
-                begin(watcher, failures, now);
-        remember(failures, error);
+                failures_begin(watcher, failures, now);
+        remember_failure(failures, error);
         if (is_absence(watcher, failures, error)) {
                 note_absence(watcher);
                 return (int64_t)delay_after(watcher, failures, error, serial);
@@ -337,11 +337,11 @@ void failures_held(struct watcher *watcher, struct failures *failures)
         if (failures->count > 0 || watcher->throttle_until - now < HELD_USEC)
                 return;
         failures->count = 1;
-        begin(watcher, failures, now);
+        failures_begin(watcher, failures, now);
         duration_format((watcher->throttle_until - now) / USEC_PER_SEC * USEC_PER_SEC, text, sizeof(text));
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server wants no requests for %s (Retry-After)",
                        text);
-        remember(failures, &error);
+        remember_failure(failures, &error);
         kube_error_done(&error);
         set_health(watcher, failures, WATCH_DEGRADED);
 }
@@ -356,9 +356,9 @@ void failures_stand(struct watcher *watcher, const char *why)
                 watcher->stream[i].failures.health = WATCH_HEALTHY;
         }
         failures->count = 1;
-        begin(watcher, failures, clock_boottime_usec());
+        failures_begin(watcher, failures, clock_boottime_usec());
         kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
-        remember(failures, &error);
+        remember_failure(failures, &error);
         kube_error_done(&error);
         watcher->health = WATCH_HEALTHY; /* so that the supervisor is told in any case */
         set_health(watcher, failures, WATCH_DEGRADED);

@@ -18,7 +18,7 @@ static bool file_system_is_full(const char *path)
         return statvfs(path, &st) == 0 && (uint64_t)st.f_bavail * st.f_bsize < MIB;
 }
 
-static void describe(const struct watcher *watcher, char *text, size_t size)
+static void describe_memory(const struct watcher *watcher, char *text, size_t size)
 {
         const struct message_config_watcher *config = watcher->config;
         unsigned long long count = watcher->store ? store_count(watcher->store) : 0;
@@ -46,7 +46,7 @@ static int on_full(sd_event_source *source _unused_, void *userdata)
         if (watcher->child->stopping)
                 return 0;
         watcher->driver->stand_still(watcher);
-        describe(watcher, text, sizeof(text));
+        describe_memory(watcher, text, sizeof(text));
         failures_stand(watcher, text);
         return 0;
 }

@@ -159,7 +159,7 @@ static void on_warning(const char *text, void *userdata)
         log_warning("watch %s: the API server warns: %s", watcher->config->watch, text);
 }
 
-static void on_unusable(const char *reason, void *userdata)
+static void on_watcher_unusable(const char *reason, void *userdata)
 {
         const struct watcher *watcher = userdata;
 
@@ -179,7 +179,7 @@ static int compile(struct child *child, const char *key, const char *text, struc
 
 /* The watcher parses what strangers write. So it may run no program, and write nothing but its store.
  * (Names are resolved in threads.) */
-static int give_up_rest(struct watcher *watcher)
+static int trim_watcher(struct watcher *watcher)
 {
         const char *const path[] = {watcher->config->store_folder, NULL};
         char who[256];
@@ -192,7 +192,7 @@ static int give_up_rest(struct watcher *watcher)
                                     "the watcher cannot drop its privileges: %s", strerror(-r));
 }
 
-static int on_config(struct child *child, struct message **config)
+static int on_watcher_config(struct child *child, struct message **config)
 {
         struct watcher *watcher = child->userdata;
         char user_agent[128];
@@ -216,7 +216,7 @@ static int on_config(struct child *child, struct message **config)
                  watcher->config->operator_name);
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
         if (r >= 0) {
-                kube_client_on_unusable(watcher->client, on_unusable, watcher);
+                kube_client_on_unusable(watcher->client, on_watcher_unusable, watcher);
                 kube_client_on_warning(watcher->client, on_warning, watcher);
         }
         if (r >= 0 && watcher->config->slot_file[0])
@@ -230,7 +230,7 @@ static int on_config(struct child *child, struct message **config)
                                    "cannot start: %s", strerror(-r));
         r = open_store(watcher);
         if (r >= 0 || watcher->full)
-                r = give_up_rest(watcher);
+                r = trim_watcher(watcher);
         return r < 0 ? r : 1;
 }
 
@@ -285,7 +285,7 @@ static int tell_position(struct watcher *watcher, uint64_t serial)
         return 0;
 }
 
-static int on_message(struct child *child, struct message **message)
+static int on_watcher_message(struct child *child, struct message **message)
 {
         struct watcher *watcher = child->userdata;
 
@@ -370,7 +370,7 @@ static uint64_t missing_count(const struct watcher *watcher)
         return count;
 }
 
-static size_t count(struct child *child, struct record_counter *counter, size_t max)
+static size_t count_watcher(struct child *child, struct record_counter *counter, size_t max)
 {
         struct watcher *watcher = child->userdata;
         const struct record_counter own[] = {
@@ -409,10 +409,10 @@ const struct child_operations watcher_operations = {
         .role = ROLE_WATCHER,
         .log_role = "watcher",
         .parent_death_signal = SIGKILL,
-        .on_config = on_config,
-        .on_message = on_message,
+        .on_config = on_watcher_config,
+        .on_message = on_watcher_message,
         .on_stop = on_stop,
-        .count = count,
+        .count = count_watcher,
 };
 
 void watcher_done(struct watcher *watcher)

@@ -70,7 +70,7 @@ static void prune(const struct recording *recording)
 }
 
 /* Makes a new file: one that a former worker with our PID, or somebody else, has left is not written to. */
-static int write_file(const struct recording *recording, const char *hidden, const char *name)
+static int write_recording(const struct recording *recording, const char *hidden, const char *name)
 {
         _cleanup_close_ int fd = -1;
         int r;
@@ -98,7 +98,7 @@ static void keep_run(struct recording *recording)
         recording->last_name = now > recording->last_name ? now : recording->last_name + 1;
         snprintf(name, sizeof(name), "%020" PRIu64 "-%d.jsonl", recording->last_name, getpid());
         snprintf(hidden, sizeof(hidden), ".%d.new", getpid());
-        r = write_file(recording, hidden, name);
+        r = write_recording(recording, hidden, name);
         if (r < 0)
                 tell_failure(recording, hidden, -r);
         if (recording->written++ % PRUNE_EVERY == 0)
@@ -112,7 +112,7 @@ static void line_begin(struct recording *recording, const char *type)
         text_printf(&recording->lines, "{\"type\":\"%s\"", type);
 }
 
-static void add_text(struct recording *recording, const char *name, const char *value)
+static void record_text(struct recording *recording, const char *name, const char *value)
 {
         text_printf(&recording->lines, ",\"%s\":", name);
         text_json_string(&recording->lines, value ? value : "");
@@ -177,11 +177,11 @@ void recording_request(struct run *run, const struct text *request)
                 text_clear(&recording->lines);
         recording->has_request = true;
         line_begin(recording, "run");
-        add_text(recording, "watch", run->order->watch);
-        add_text(recording, "key", run->order->key);
-        add_text(recording, "uid", run->order->uid);
-        add_text(recording, "action", run_action_name(run->action));
-        add_text(recording, "reason", run_reason_name(run->order->reason));
+        record_text(recording, "watch", run->order->watch);
+        record_text(recording, "key", run->order->key);
+        record_text(recording, "uid", run->order->uid);
+        record_text(recording, "action", run_action_name(run->action));
+        record_text(recording, "reason", run_reason_name(run->order->reason));
         add_number(recording, "attempt", run->order->attempt);
         add_number(recording, "time", clock_realtime_usec());
         line_end(recording);
@@ -201,8 +201,8 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         if (!recording || (recording->fd < 0 && !recording->has_request))
                 return;
         line_begin(recording, "end");
-        add_text(recording, "result", run_result_name(result));
-        add_text(recording, "message", text);
+        record_text(recording, "result", run_result_name(result));
+        record_text(recording, "message", text);
         add_number(recording, "requeueAfterUsec", run->answer.requeue_after_usec);
         add_number(recording, "durationUsec", clock_boottime_usec() - run->started);
         add_number(recording, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
@@ -241,14 +241,14 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
         char words[CONFIDENTIAL_WORDS_MAX];
 
         line_begin(recording, "exchange");
-        add_text(recording, "method", exchange->method);
-        add_text(recording, "path", exchange->path);
+        record_text(recording, "method", exchange->method);
+        record_text(recording, "path", exchange->path);
         redacted = add_body(recording, "sent", exchange->body, exchange->body_size, confidential);
         add_number(recording, "status", (uint64_t)response->http_status);
-        add_text(recording, "error",
-                 response->error.failure == KUBE_FAILURE_NONE
-                         ? ""
-                         : confidential_words(confidential, &response->error, words, sizeof(words)));
+        record_text(recording, "error",
+                    response->error.failure == KUBE_FAILURE_NONE
+                            ? ""
+                            : confidential_words(confidential, &response->error, words, sizeof(words)));
         redacted = add_body(recording, "received", response->body, response->body_size, confidential) ||
                    redacted;
         if (redacted)

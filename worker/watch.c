@@ -11,7 +11,7 @@
 #include "worker/run/environment.h"
 #include "worker/user.h"
 
-struct worker_watch *watch_find(const struct worker *worker, const char *name)
+struct worker_watch *worker_watch_find(const struct worker *worker, const char *name)
 {
         for (size_t i = 0; i < worker->watch_count; i++)
                 if (strcmp(worker->watch[i].config->name, name) == 0)

@@ -28,4 +28,4 @@ struct worker_watch {
 int watches_new(struct worker *worker);
 void watches_free(struct worker *worker);
 /* Borrowed; NULL: there is none of this name. */
-struct worker_watch *watch_find(const struct worker *worker, const char *name);
+struct worker_watch *worker_watch_find(const struct worker *worker, const char *name);

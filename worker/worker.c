@@ -51,7 +51,7 @@ static void run_ended(struct worker *worker)
         part_ended(worker);
 }
 
-static void on_unusable(const char *reason, void *userdata)
+static void on_worker_unusable(const char *reason, void *userdata)
 {
         const struct worker *worker = userdata;
 
@@ -64,7 +64,7 @@ static void on_warning(const char *text, void *userdata _unused_)
         log_warning("the API server warns about what a handler's answer wrote: %s", text);
 }
 
-static int on_config(struct child *child, struct message **config)
+static int on_worker_config(struct child *child, struct message **config)
 {
         struct worker *worker = child->userdata;
         char user_agent[128];
@@ -83,7 +83,7 @@ static int on_config(struct child *child, struct message **config)
                 r = kube_client_new(child->event, user_agent, &worker->client);
         if (r >= 0) {
                 kube_client_set_patience(worker->client, RUN_PATIENCE_USEC);
-                kube_client_on_unusable(worker->client, on_unusable, worker);
+                kube_client_on_unusable(worker->client, on_worker_unusable, worker);
                 kube_client_on_warning(worker->client, on_warning, worker);
         }
         if (r >= 0)
@@ -110,7 +110,7 @@ static int on_cancel(struct worker *worker, const struct message_cancel *cancel)
         return 0;
 }
 
-static int on_message(struct child *child, struct message **message)
+static int on_worker_message(struct child *child, struct message **message)
 {
         struct worker *worker = child->userdata;
 
@@ -182,7 +182,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
                 run_cancel(worker->run, ORPHAN_GRACE_USEC);
 }
 
-static size_t count(struct child *child, struct record_counter *counter, size_t max)
+static size_t count_worker(struct child *child, struct record_counter *counter, size_t max)
 {
         struct worker *worker = child->userdata;
 
@@ -200,10 +200,10 @@ const struct child_operations worker_operations = {
         .role = ROLE_WORKER,
         .log_role = "worker",
         .parent_death_signal = SIGTERM,
-        .on_config = on_config,
-        .on_message = on_message,
+        .on_config = on_worker_config,
+        .on_message = on_worker_message,
         .on_stop = on_stop,
-        .count = count,
+        .count = count_worker,
 };
 
 void worker_done(struct worker *worker)

@@ -24,7 +24,7 @@
 #define TRIES          4 /* within the deadline of the watch, at least */
 #define RENEW_MIN_USEC USEC_PER_SEC
 
-static int ask(struct access *access);
+static int ask_token(struct access *access);
 
 bool account_is_wanted(const struct credential *credential)
 {
@@ -44,19 +44,19 @@ static const char *identity_of(const struct access *access, char *buffer, size_t
 
 /* ---- time */
 
-static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_token_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct access *access = userdata;
 
         access->timer = sd_event_source_disable_unref(access->timer);
-        return ask(access);
+        return ask_token(access);
 }
 
 static int ask_in(struct access *access, uint64_t usec)
 {
         access->timer = sd_event_source_disable_unref(access->timer);
         return sd_event_add_time_relative(access->credential->child->event, &access->timer, CLOCK_BOOTTIME,
-                                          usec, 1, on_time, access);
+                                          usec, 1, on_token_time, access);
 }
 
 /* why: of the last attempt, or NULL. */
@@ -104,7 +104,7 @@ static const char *advice(const struct kube_error *error)
         return error->http_status == 404 ? "; is there such a service account?" : "";
 }
 
-static int failed(struct access *access, const struct kube_error *error)
+static int token_failed(struct access *access, const struct kube_error *error)
 {
         uint64_t delay = credential_backoff(++access->failures);
         uint64_t limit = access->config->deadline_usec / TRIES;
@@ -130,7 +130,7 @@ static int fail_with(struct access *access, const char *message)
         int r = kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", message);
 
         if (r >= 0)
-                r = failed(access, &error);
+                r = token_failed(access, &error);
         kube_error_done(&error);
         return r;
 }
@@ -148,7 +148,7 @@ static int plan_next(struct access *access, uint64_t life_usec)
         return r < 0 ? r : ask_in(access, renew > RENEW_MIN_USEC ? renew : RENEW_MIN_USEC);
 }
 
-static int take_token(struct access *access, const char *token, uint64_t life_sec)
+static int take_new_token(struct access *access, const char *token, uint64_t life_sec)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         const uint64_t life_usec = life_sec * USEC_PER_SEC;
@@ -179,7 +179,7 @@ static int read_answer(struct access *access, const struct kube_response *respon
         double seconds = json_number(life, LIFE_SEC);
         const char *text = cJSON_GetStringValue(token);
         int r = text && text[0] && seconds >= 1 && seconds < 1e9
-                        ? take_token(access, text, (uint64_t)seconds)
+                        ? take_new_token(access, text, (uint64_t)seconds)
                         : fail_with(access, "the API server's answer has no token");
 
         if (text)
@@ -188,8 +188,8 @@ static int read_answer(struct access *access, const struct kube_response *respon
         return r;
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_token_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                          void *userdata)
 {
         struct access *access = userdata;
         int r;
@@ -198,7 +198,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         if (response->http_status == 401 && response->credential_serial == access->credential->serial)
                 access->credential->on_refused(access->credential);
         r = response->error.failure == KUBE_FAILURE_NONE ? read_answer(access, response)
-                                                         : failed(access, &response->error);
+                                                         : token_failed(access, &response->error);
         if (r < 0 && !access->credential->child->stopping)
                 child_fatal(access->credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                             "tokens for handlers cannot be asked for: %s", strerror(-r));
@@ -206,7 +206,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
 /* ---- asking */
 
-static int ask(struct access *access)
+static int ask_token(struct access *access)
 {
         static const char body[] = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
                                    "\"spec\":{\"audiences\":[],\"expirationSeconds\":3600}}";
@@ -217,7 +217,7 @@ static int ask(struct access *access)
                 .body_size = sizeof(body) - 1,
                 .timeout_usec = TIMEOUT_USEC,
                 .body_max = BODY_MAX,
-                .on_done = on_done,
+                .on_done = on_token_done,
                 .userdata = access,
         };
 
@@ -234,7 +234,7 @@ static int ask(struct access *access)
 
 /* Where it was refused, once at once. What has a token needs another file only if the server's certificate
  * has been replaced. */
-static int go_on(struct access *access)
+static int account_go_on(struct access *access)
 {
         const struct kubeconfig *current = &access->credential->current;
         const char *own = access->config->account_namespace;
@@ -270,11 +270,11 @@ int account_published(struct credential *credential)
                 r = kube_client_set_credential(credential->client, &message);
         free((void *)(uintptr_t)message.header);
         for (size_t i = 0; i < credential->access_count && r >= 0; i++)
-                r = go_on(&credential->access[i]);
+                r = account_go_on(&credential->access[i]);
         return r;
 }
 
-static void on_unusable(const char *reason, void *userdata)
+static void on_access_unusable(const char *reason, void *userdata)
 {
         const struct credential *credential = userdata;
 
@@ -292,7 +292,7 @@ int account_begin(struct credential *credential, void (*on_refused)(struct crede
         r = kube_client_new(credential->child->event, "reconciled/" RECONCILED_VERSION " (credential)",
                             &credential->client);
         if (r >= 0)
-                kube_client_on_unusable(credential->client, on_unusable, credential);
+                kube_client_on_unusable(credential->client, on_access_unusable, credential);
         return r;
 }
 

@@ -41,8 +41,8 @@ static int allow_user(int fd, const void *userdata)
         return access->config->separate ? acl_allow(fd, &user, 1, ACL_READ) : 0;
 }
 
-static int write_file(const struct access *access, const char *name, const char *bytes, size_t size,
-                      struct error *error)
+static int write_access_file(const struct access *access, const char *name, const char *bytes, size_t size,
+                             struct error *error)
 {
         const struct file_rules rules = {.mode = 0400, .prepare = allow_user, .userdata = access};
         _cleanup_free_ char *path = NULL, *new = NULL;
@@ -72,7 +72,7 @@ static int copy_file(const struct access *access, const struct record_pair *cred
                                  r == -EINVAL  ? "it is no regular file"
                                  : r == -EFBIG ? "it is larger than 1 MiB"
                                                : strerror(-r));
-        r = write_file(access, credential->name, bytes, size, error);
+        r = write_access_file(access, credential->name, bytes, size, error);
         explicit_bzero(bytes, size);
         free(bytes);
         return r;
@@ -80,7 +80,7 @@ static int copy_file(const struct access *access, const struct record_pair *cred
 
 /* ---- a kubeconfig */
 
-static void add_text(struct text *out, const char *name, const char *value)
+static void add_yaml_text(struct text *out, const char *name, const char *value)
 {
         if (!value[0])
                 return;
@@ -108,10 +108,10 @@ static const char *header_value(const struct kubeconfig *config, const char *nam
 static void add_cluster(struct text *out, const struct kubeconfig *config)
 {
         text_append_string(out, "\"clusters\":[{\"name\":\"cluster\",\"cluster\":{");
-        add_text(out, "server", config->server);
+        add_yaml_text(out, "server", config->server);
         add_data(out, "certificate-authority-data", config->certificate_authority);
-        add_text(out, "tls-server-name", config->tls_server_name);
-        add_text(out, "proxy-url", config->proxy_url);
+        add_yaml_text(out, "tls-server-name", config->tls_server_name);
+        add_yaml_text(out, "proxy-url", config->proxy_url);
         if (config->insecure)
                 text_append_string(out, ",\"insecure-skip-tls-verify\":true");
         text_append_string(out, "}}]");
@@ -131,20 +131,20 @@ static int write_kubeconfig_file(const struct access *access, const struct kubec
         add_cluster(&out, config);
         text_append_string(&out, ",\"users\":[{\"name\":\"handler\",\"user\":{");
         if (token_file && (account || config->token[0]))
-                add_text(&out, "tokenFile", token_file);
+                add_yaml_text(&out, "tokenFile", token_file);
         if (!account) {
                 add_data(&out, "client-certificate-data", config->client_certificate);
                 add_data(&out, "client-key-data", config->client_key);
-                add_text(&out, "username", config->username);
-                add_text(&out, "password", config->password);
-                add_text(&out, "as", header_value(config, "Impersonate-User"));
+                add_yaml_text(&out, "username", config->username);
+                add_yaml_text(&out, "password", config->password);
+                add_yaml_text(&out, "as", header_value(config, "Impersonate-User"));
         }
         text_append_string(&out, "}}],\"contexts\":[{\"name\":\"handler\",\"context\":{\"cluster\":"
                                  "\"cluster\",\"user\":\"handler\"");
-        add_text(&out, "namespace", namespace_name);
+        add_yaml_text(&out, "namespace", namespace_name);
         text_append_string(&out, "}}],\"current-context\":\"handler\"}\n");
         r = out.failed || !token_file ? error_set(error, -ENOMEM, "no memory")
-                                      : write_file(access, "kubeconfig", out.data, out.size, error);
+                                      : write_access_file(access, "kubeconfig", out.data, out.size, error);
         if (out.data)
                 explicit_bzero(out.data, out.size);
         return r;
@@ -168,7 +168,7 @@ int handler_files_write_kubeconfig(const struct access *access, const struct kub
         int r = 0;
 
         if (brought[0])
-                r = write_file(access, "token", brought, strlen(brought), error);
+                r = write_access_file(access, "token", brought, strlen(brought), error);
         if (r >= 0)
                 r = write_kubeconfig_file(access, config, token != NULL,
                                           token ? access->namespace_name : config->default_namespace, error);

@@ -99,7 +99,8 @@ static char *source_of(const char *named)
 
 /* One that LoadCredential= names: linked beside the others, as they lie beside each other when the unit
  * runs, and what a kubeconfig names is relative to it. */
-static int take(struct unit_credential *credential, const char *wanted, const char *id, const char *named)
+static int take_credential(struct unit_credential *credential, const char *wanted, const char *id,
+                           const char *named)
 {
         _cleanup_free_ char *source = source_of(named), *link = NULL;
 
@@ -128,7 +129,7 @@ static int take_all(struct unit_credential *credential, sd_bus *bus, const char 
 
         r = r < 0 ? r : sd_bus_message_enter_container(reply, 'a', "(ss)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(ss)", &id, &named)) > 0) {
-                r = take(credential, wanted, id, named);
+                r = take_credential(credential, wanted, id, named);
                 count++;
         }
         sd_bus_message_unref(reply);
@@ -159,7 +160,7 @@ static void take_present(const struct unit_credential *credential, const char *p
                 closedir(directory);
 }
 
-static int find(struct unit_credential *credential, struct error *error)
+static int find_credential(struct unit_credential *credential, struct error *error)
 {
         int taken;
 
@@ -200,7 +201,7 @@ int unit_credential_find(const char *config, struct unit_credential *ret, struct
                         : 0;
 
         if (r >= 0 && credential.unit)
-                r = find(&credential, error);
+                r = find_credential(&credential, error);
         if (r == 1 && credential.source && access(credential.source, R_OK) < 0)
                 r = error_set(
                         error, -errno,

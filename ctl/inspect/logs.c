@@ -23,7 +23,7 @@ struct command {
         size_t count;
 };
 
-static int add(struct command *command, const char *name, const char *value)
+static int add_argument(struct command *command, const char *name, const char *value)
 {
         if (command->count == WORDS_MAX)
                 return -E2BIG;
@@ -47,9 +47,9 @@ static int add_unit(struct command *command, pid_t pid)
         _cleanup_free_ char *unit = NULL;
 
         if (sd_pid_get_user_unit(pid, &unit) >= 0)
-                return add(command, "_SYSTEMD_USER_UNIT=", unit);
+                return add_argument(command, "_SYSTEMD_USER_UNIT=", unit);
         if (sd_pid_get_unit(pid, &unit) >= 0 && strstr(unit, ".service"))
-                return add(command, "_SYSTEMD_UNIT=", unit);
+                return add_argument(command, "_SYSTEMD_UNIT=", unit);
         return 0;
 }
 
@@ -88,25 +88,25 @@ static int add_operator(struct command *command, const char *runtime_directory, 
 /* Arguments: the watch, perhaps a key, and from the first one with a dash on what journalctl is to get. */
 static int compose(struct command *command, int count, char **argument, bool follow, bool json)
 {
-        int i = 1, r = add(command, "RECONCILED_WATCH=", argument[0]);
+        int i = 1, r = add_argument(command, "RECONCILED_WATCH=", argument[0]);
 
         if (r >= 0 && i < count && argument[i][0] != '-')
-                r = add(command, "RECONCILED_KEY=", argument[i++]);
+                r = add_argument(command, "RECONCILED_KEY=", argument[i++]);
         if (r >= 0 && i < count && argument[i][0] != '-')
                 return -EINVAL;
         if (r >= 0 && follow)
-                r = add(command, "--follow", "");
+                r = add_argument(command, "--follow", "");
         if (r >= 0 && json)
-                r = add(command, "--output=json", "");
+                r = add_argument(command, "--output=json", "");
         for (; r >= 0 && i < count; i++)
-                r = add(command, argument[i], "");
+                r = add_argument(command, argument[i], "");
         return r;
 }
 
-static int run(struct command *command, const char *runtime_directory, const struct logs_options *options,
-               struct error *error)
+static int run_journalctl(struct command *command, const char *runtime_directory,
+                          const struct logs_options *options, struct error *error)
 {
-        int r = add(command, "journalctl", "");
+        int r = add_argument(command, "journalctl", "");
 
         if (r >= 0)
                 r = add_operator(command, runtime_directory, error);
@@ -125,7 +125,7 @@ int ctl_logs(const char *runtime_directory, const struct logs_options *options)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         struct command command = {0};
-        int r = run(&command, runtime_directory, options, &error);
+        int r = run_journalctl(&command, runtime_directory, options, &error);
 
         command_done(&command);
         if (r != -EINVAL)

@@ -88,7 +88,7 @@ static void measure(struct picture *picture)
 
 /* ---- what is shown */
 
-static int ask(struct top *top, struct error *error)
+static int ask_status(struct top *top, struct error *error)
 {
         cJSON *answer = NULL;
         int r = ctl_query(top->runtime_directory, "status", &answer, error);
@@ -104,7 +104,7 @@ static int ask(struct top *top, struct error *error)
 }
 
 /* An operator that is away for a moment comes back: then the next picture has no rates. */
-static void forget(struct top *top)
+static void forget_status(struct top *top)
 {
         cJSON_Delete(top->before);
         cJSON_Delete(top->now);
@@ -115,10 +115,10 @@ static int redraw(struct top *top)
 {
         static const char home[] = "\033[H", rest[] = "\033[J";
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = ask(top, &error);
+        int r = ask_status(top, &error);
 
         if (r < 0)
-                forget(top);
+                forget_status(top);
         measure(&top->picture);
         top_draw(&top->picture, top->now, top->before, top->now_usec - top->before_usec,
                  error_message(&error));
@@ -150,7 +150,7 @@ static void wait_for_next(struct top *top, uint64_t interval_usec)
                 ended = 1;
 }
 
-static int run(struct top *top, uint64_t interval_usec)
+static int run_top(struct top *top, uint64_t interval_usec)
 {
         int r = 0;
 
@@ -166,7 +166,7 @@ static int run(struct top *top, uint64_t interval_usec)
 
 static int print_once(struct top *top, struct error *error)
 {
-        int r = ask(top, error);
+        int r = ask_status(top, error);
 
         if (r < 0)
                 return r;
@@ -186,9 +186,9 @@ int ctl_top(const char *runtime_directory, uint64_t interval_usec)
                 .runtime_directory = runtime_directory,
                 .picture = {.colour = live && ctl_wants_colour(), .line_end = live ? "\033[K\n" : "\n"},
         };
-        int r = live ? run(&top, interval_usec) : print_once(&top, &error);
+        int r = live ? run_top(&top, interval_usec) : print_once(&top, &error);
 
-        forget(&top);
+        forget_status(&top);
         text_done(&top.picture.text);
         if (r < 0)
                 error_set(&error, r, "the screen cannot be written: %s", strerror(-r));

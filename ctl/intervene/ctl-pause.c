@@ -9,8 +9,8 @@
 #include "ctl/answer/query.h"
 #include "ctl/output/output.h"
 
-static int ask(const char *runtime_directory, const char *command, const char *watch, const char *why,
-               cJSON **ret)
+static int order_pause(const char *runtime_directory, const char *command, const char *watch,
+                       const char *why, cJSON **ret)
 {
         char *argument[] = {(char *)(uintptr_t)watch, (char *)(uintptr_t)why, NULL};
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -22,7 +22,7 @@ static int ask(const char *runtime_directory, const char *command, const char *w
 int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json)
 {
         cJSON *answer = NULL;
-        int r = ask(runtime_directory, "pause", watch, why, &answer);
+        int r = order_pause(runtime_directory, "pause", watch, why, &answer);
 
         if (r != EXIT_CODE_OK)
                 return r;
@@ -37,7 +37,7 @@ int ctl_pause(const char *runtime_directory, const char *watch, const char *why,
 int ctl_resume(const char *runtime_directory, const char *watch, bool json)
 {
         cJSON *answer = NULL;
-        int r = ask(runtime_directory, "resume", watch, NULL, &answer);
+        int r = order_pause(runtime_directory, "resume", watch, NULL, &answer);
 
         return r != EXIT_CODE_OK ? r
                                  : ctl_done(json, answer, "watch %s %s", watch,

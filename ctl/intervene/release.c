@@ -134,7 +134,8 @@ static void print_plan(const cJSON *list)
 }
 
 /* How far it is. Takes the list. */
-static void tell(const struct consent *consent, cJSON *list, uint64_t left, bool done, const char *message)
+static void tell_released(const struct consent *consent, cJSON *list, uint64_t left, bool done,
+                          const char *message)
 {
         cJSON *answer;
 
@@ -208,7 +209,7 @@ static int tell_end(const struct consent *consent, const cJSON *status, cJSON *l
                 text_printf(&message, "%" PRIu64 " %s left; the operator's log says why", left,
                             counted(left, "object is", "objects are"));
         text_printf(&message, "%s", unknown.data ? unknown.data : "");
-        tell(consent, list, left, done, message.data ? message.data : "no memory");
+        tell_released(consent, list, left, done, message.data ? message.data : "no memory");
         return done ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }
 
@@ -272,7 +273,7 @@ int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const st
         if (!consent->json)
                 print_plan(list);
         else if (!consent->yes)
-                tell(consent, TAKE_PTR(list), left, false, "nothing has been done");
+                tell_released(consent, TAKE_PTR(list), left, false, "nothing has been done");
         cJSON_Delete(list);
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;

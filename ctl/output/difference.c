@@ -70,7 +70,7 @@ static size_t enter(struct printer *printer, const char *name)
         return size;
 }
 
-static void leave(struct printer *printer, size_t size)
+static void leave_path(struct printer *printer, size_t size)
 {
         printer->depth--;
         printer->path.size = size;
@@ -78,7 +78,7 @@ static void leave(struct printer *printer, size_t size)
                 printer->path.data[size] = '\0';
 }
 
-static void compare(struct printer *printer, const cJSON *before, const cJSON *after);
+static void print_difference(struct printer *printer, const cJSON *before, const cJSON *after);
 
 static void compare_objects(struct printer *printer, const cJSON *before, const cJSON *after)
 {
@@ -89,8 +89,9 @@ static void compare_objects(struct printer *printer, const cJSON *before, const 
                 if (!is_servers_own(printer, member->string)) {
                         size_t size = enter(printer, member->string);
 
-                        compare(printer, member, cJSON_GetObjectItemCaseSensitive(after, member->string));
-                        leave(printer, size);
+                        print_difference(printer, member,
+                                         cJSON_GetObjectItemCaseSensitive(after, member->string));
+                        leave_path(printer, size);
                 }
         }
         cJSON_ArrayForEach(member, after)
@@ -99,8 +100,8 @@ static void compare_objects(struct printer *printer, const cJSON *before, const 
                     !is_servers_own(printer, member->string)) {
                         size_t size = enter(printer, member->string);
 
-                        compare(printer, NULL, member);
-                        leave(printer, size);
+                        print_difference(printer, NULL, member);
+                        leave_path(printer, size);
                 }
         }
 }
@@ -114,8 +115,8 @@ static void compare_arrays(struct printer *printer, const cJSON *before, const c
 
                 printer->depth++;
                 text_printf(&printer->path, "[%zu]", i);
-                compare(printer, old, new);
-                leave(printer, size);
+                print_difference(printer, old, new);
+                leave_path(printer, size);
                 old = old ? old->next : NULL;
                 new = new ? new->next : NULL;
         }
@@ -129,7 +130,7 @@ static bool both(const cJSON *before, const cJSON *after, int type)
                ((before && before->child) || (after && after->child));
 }
 
-static void compare(struct printer *printer, const cJSON *before, const cJSON *after)
+static void print_difference(struct printer *printer, const cJSON *before, const cJSON *after)
 {
         if (before && after && json_equal(before, after))
                 return;
@@ -151,7 +152,7 @@ size_t difference_print(const cJSON *before, const cJSON *after, const char *ind
 {
         struct printer printer = {.indent = indent};
 
-        compare(&printer, before, after);
+        print_difference(&printer, before, after);
         text_done(&printer.path);
         return printer.lines;
 }

@@ -58,7 +58,7 @@ static char *plain_path(const char *path)
         return strndup(path, size);
 }
 
-static struct seen *find(struct report *report, const char *path)
+static struct seen *find_seen(struct report *report, const char *path)
 {
         for (size_t i = 0; i < report->seen_count; i++)
                 if (strcmp(report->seen[i].path, path) == 0)
@@ -67,9 +67,9 @@ static struct seen *find(struct report *report, const char *path)
 }
 
 /* Takes the object over. */
-static int remember(struct report *report, const char *path, cJSON *object)
+static int remember_seen(struct report *report, const char *path, cJSON *object)
 {
-        struct seen *seen = find(report, path), *grown;
+        struct seen *seen = find_seen(report, path), *grown;
 
         if (!seen) {
                 grown = reallocarray(report->seen, report->seen_count + 1, sizeof(*grown));
@@ -146,7 +146,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
         const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
         _cleanup_free_ char *created =
                 strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
-        const struct seen *seen = created ? find(report, created) : NULL;
+        const struct seen *seen = created ? find_seen(report, created) : NULL;
         const cJSON *before = seen ? seen->object : NULL;
         bool is_new = (int)trace_number(line, "status") == HTTP_CREATED;
         cJSON *copy;
@@ -156,7 +156,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
         report->wrote = true;
         if (strcmp(method, "DELETE") == 0) {
                 printf("- delete %s\n", plain);
-                return remember(report, plain, NULL);
+                return remember_seen(report, plain, NULL);
         }
         if (!before && is_same_object(report->given, after))
                 before = report->given;
@@ -165,7 +165,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
         printf("%s\n", subresource(path));
         print_change(before, line, is_new);
         copy = cJSON_Duplicate(after, true);
-        return copy ? remember(report, created, copy) : -ENOMEM;
+        return copy ? remember_seen(report, created, copy) : -ENOMEM;
 }
 
 static int report_exchange(struct report *report, const cJSON *line)
@@ -184,7 +184,7 @@ static int report_exchange(struct report *report, const cJSON *line)
         } else if (status == 200 && cJSON_IsObject(received)) {
                 cJSON *copy = cJSON_Duplicate(received, true);
 
-                r = copy ? remember(report, plain, copy) : -ENOMEM;
+                r = copy ? remember_seen(report, plain, copy) : -ENOMEM;
         }
         return r;
 }
@@ -278,7 +278,7 @@ static void report_done(struct report *report)
         cJSON_Delete(report->given);
 }
 
-static int tell(const struct ctl_run_options *options, const char *trace, bool of_file)
+static int tell_run(const struct ctl_run_options *options, const char *trace, bool of_file)
 {
         struct report report = {0};
         int r;
@@ -472,7 +472,7 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
                 r = EXIT_CODE_SOFTWARE;
         }
         if (session_trace(session, &trace) >= 0) {
-                told = tell(options, trace, of_file);
+                told = tell_run(options, trace, of_file);
                 r = r == EXIT_CODE_OK ? told : r;
         }
         server_end(&server);

@@ -89,7 +89,7 @@ static bool has_watch(const struct replay *replay, const char *name)
         return false;
 }
 
-static bool action_of(const char *name, enum run_action *ret)
+static bool recorded_action(const char *name, enum run_action *ret)
 {
         for (enum run_action action = 0; action < ACTION_COUNT; action++)
                 if (strcmp(run_action_name(action), name) == 0) {
@@ -100,7 +100,7 @@ static bool action_of(const char *name, enum run_action *ret)
 }
 
 /* false: it cannot be run again, and is counted. */
-static bool prepare(struct replay *replay, struct recorded *recorded, struct session_replay *ret)
+static bool prepare_replay(struct replay *replay, struct recorded *recorded, struct session_replay *ret)
 {
         cJSON *body = recorded->request ? cJSON_GetObjectItemCaseSensitive(recorded->request, "body") : NULL;
         enum run_action action;
@@ -108,7 +108,7 @@ static bool prepare(struct replay *replay, struct recorded *recorded, struct ses
 
         if (!recorded->run || !recorded->end || !cJSON_IsObject(body) || recorded->redacted ||
             !has_watch(replay, trace_text(recorded->run, "watch")) ||
-            !action_of(trace_text(recorded->run, "action"), &action) ||
+            !recorded_action(trace_text(recorded->run, "action"), &action) ||
             !run_reason_parse(trace_text(recorded->run, "reason"), &reason))
                 return false;
         recorded->text = cJSON_PrintUnformatted(body);
@@ -143,7 +143,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
                 fprintf(stderr, "reconciledctl: %s: %s; left out\n", path,
                         r == -EBADMSG ? "is no record (lines of JSON)" : strerror(-r));
                 replay->skipped++;
-        } else if (prepare(replay, recorded, &replay->order[replay->count])) {
+        } else if (prepare_replay(replay, recorded, &replay->order[replay->count])) {
                 replay->count++;
                 return 0;
         } else {
@@ -228,7 +228,7 @@ static void add_difference(cJSON *list, const struct recorded *before, const str
 }
 
 /* How the handler ended and what it said; not what became of it on the API server. */
-static void compare(struct replay *replay)
+static void compare_answers(struct replay *replay)
 {
         const struct recorded *before = &replay->recorded[replay->position++], *after = &replay->again;
         int status_before = (int)trace_number(before->end, "waitStatus");
@@ -256,7 +256,7 @@ static int compare_line(const cJSON *line, const char *type, void *userdata)
         if (r >= 0 && strcmp(type, "end") == 0) {
                 if (replay->position >= replay->count)
                         return -EBADMSG;
-                compare(replay);
+                compare_answers(replay);
                 recorded_done(&replay->again);
         }
         return r;
@@ -284,7 +284,7 @@ static int run_again(struct replay *replay)
         return replay->different > 0 ? EXIT_CODE_FAILED : EXIT_CODE_OK;
 }
 
-static void tell(struct replay *replay)
+static void tell_replay(struct replay *replay)
 {
         cJSON *answer;
 
@@ -326,7 +326,7 @@ int ctl_replay(const struct ctl_run_options *options)
         if (r == EXIT_CODE_OK && replay.count > 0)
                 r = run_again(&replay);
         if (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED)
-                tell(&replay);
+                tell_replay(&replay);
         for (size_t i = 0; i < replay.count; i++)
                 recorded_done(&replay.recorded[i]);
         recorded_done(&replay.again);

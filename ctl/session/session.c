@@ -208,7 +208,7 @@ static void begin_when_ready(struct session *session)
                 run_next(session);
 }
 
-static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_session_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct session *session = userdata;
         const struct message_done *done = &session->settling->done;
@@ -231,7 +231,7 @@ static void on_run_done(struct session *session, struct message **message)
                 done = &session->settling->done;
                 fprintf(stderr, "%s\n", done->message);
                 if (sd_event_add_time_relative(session->event, &session->again, CLOCK_MONOTONIC,
-                                               done->settle_after_usec, 1, on_again, session) < 0)
+                                               done->settle_after_usec, 1, on_session_again, session) < 0)
                         session_fail(session, EXIT_CODE_SOFTWARE, "no memory");
                 return;
         }
@@ -303,7 +303,7 @@ static int configure(struct session_process *process)
         return r;
 }
 
-static int deliver(struct session_process *process, struct message **message)
+static int session_deliver(struct session_process *process, struct message **message)
 {
         struct session *session = process->session;
 
@@ -328,7 +328,7 @@ static int deliver(struct session_process *process, struct message **message)
         }
 }
 
-static int take(struct session_process *process, struct message **message)
+static int take_message(struct session_process *process, struct message **message)
 {
         if ((*message)->type == MESSAGE_SIGNALLED)
                 return 0; /* a signal to the whole group has come to us, too */
@@ -339,7 +339,7 @@ static int take(struct session_process *process, struct message **message)
                 on_ready(process);
                 return 0;
         case ACT_DELIVER:
-                return deliver(process, message);
+                return session_deliver(process, message);
         case ACT_DIE:
                 if ((*message)->type != MESSAGE_FATAL)
                         return -EPROTO;
@@ -353,10 +353,10 @@ static int take(struct session_process *process, struct message **message)
         }
 }
 
-static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+static int on_session_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct session_process *process = userdata;
-        int r = take(process, message);
+        int r = take_message(process, message);
 
         if (r < 0)
                 session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s cannot be talked to: %s",
@@ -366,7 +366,8 @@ static int on_message(struct channel *channel _unused_, struct message **message
 }
 
 /* Its end comes with SIGCHLD. */
-static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+static void on_session_error(struct channel *channel _unused_, int status, const char *reason,
+                             void *userdata)
 {
         struct session_process *process = userdata;
 
@@ -377,9 +378,10 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
 
 /* ---- the beginning */
 
-static int start(struct session_process *process)
+static int start_session_process(struct session_process *process)
 {
-        static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+        static const struct channel_callbacks callbacks = {.on_message = on_session_message,
+                                                           .on_error = on_session_error};
         _cleanup_free_ char *path = child_program_path(process->child.role);
         int fd, r;
 
@@ -395,7 +397,7 @@ static int start_all(struct session *session)
         int r = 0;
 
         for (size_t i = session->replay ? PLACE_WORKER : 0; i < session->process_count && r >= 0; i++)
-                r = start(&session->process[i]);
+                r = start_session_process(&session->process[i]);
         return r;
 }
 

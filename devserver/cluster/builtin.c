@@ -80,7 +80,7 @@ static const struct {
          true, NULL},
 };
 
-static void describe(struct resource *resource, const char *short_name, const char *columns)
+static void describe_columns(struct resource *resource, const char *short_name, const char *columns)
 {
         cJSON *names = cJSON_CreateObject(), *short_names = cJSON_AddArrayToObject(names, "shortNames");
         cJSON *column = columns ? cJSON_Parse(columns) : NULL;
@@ -140,7 +140,7 @@ void builtin_add(struct server *server)
                                      table[i].plural, table[i].namespaced, table[i].status, true);
 
                 if (resource)
-                        describe(resource, table[i].short_name, table[i].columns);
+                        describe_columns(resource, table[i].short_name, table[i].columns);
         }
         share_events(server);
         for (size_t i = 0; i < ELEMENTS(name); i++)

@@ -101,7 +101,7 @@ static void check_owners(struct server *server, struct resource *resource, const
         cJSON_Delete(object);
 }
 
-static void look(struct server *server, struct resource *resource, const char *key)
+static void look_for_owners(struct server *server, struct resource *resource, const char *key)
 {
         const struct version *version = object_find(resource, key);
 
@@ -117,7 +117,7 @@ void gc_run(struct server *server)
         for (size_t i = 0; i < list->count; i++) {
                 _cleanup_free_ char *key = list->entry[i].key;
 
-                look(server, list->entry[i].resource, key);
+                look_for_owners(server, list->entry[i].resource, key);
         }
         list->count = 0;
 }

@@ -196,7 +196,7 @@ int load_account(struct server *server, const char *account, struct error *error
 }
 
 /* 0: there is none. */
-static uint64_t version_of(const cJSON *object)
+static uint64_t loaded_version(const cJSON *object)
 {
         const char *version = tree_text(tree_metadata(object), "resourceVersion");
 
@@ -217,9 +217,9 @@ static int load_versioned(struct server *server, const char *path, cJSON *items,
         {
                 if (r < 0)
                         break;
-                if (version_of(item) > version)
+                if (loaded_version(item) > version)
                         return error_set(error, -EINVAL, "%s: an object is newer than its list", path);
-                storage->resource_version = version_of(item) > 0 ? version_of(item) - 1 : newest++;
+                storage->resource_version = loaded_version(item) > 0 ? loaded_version(item) - 1 : newest++;
                 r = load_object(server, path, item, error);
         }
         storage_compact(storage, UINT64_MAX);
@@ -235,8 +235,8 @@ static int load_document(struct server *server, const char *path, cJSON *documen
 
         if (!cJSON_IsArray(items) || strcmp(tree_text(document, "kind"), "List") != 0)
                 return load_object(server, path, document, error);
-        if (server->load_as_is && version_of(document) > 0)
-                return load_versioned(server, path, items, version_of(document), error);
+        if (server->load_as_is && loaded_version(document) > 0)
+                return load_versioned(server, path, items, loaded_version(document), error);
         cJSON_ArrayForEach(item, items)
         {
                 if (r >= 0)

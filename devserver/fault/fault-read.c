@@ -87,7 +87,7 @@ static bool read_count(const cJSON *item, uint64_t *ret)
         return true;
 }
 
-static int read_text(const cJSON *item, char **place, struct error *error)
+static int read_fault_text(const cJSON *item, char **place, struct error *error)
 {
         char *copy;
 
@@ -108,7 +108,7 @@ static int read_plain(const struct member *member, const cJSON *item, void *targ
 
         switch (member->kind) {
         case MEMBER_TEXT:
-                return read_text(item, place, error);
+                return read_fault_text(item, place, error);
         case MEMBER_COUNT:
                 return read_count(item, place) ? 0 : refuse(error, item->string, "a number from 0 up");
         case MEMBER_TRUE:

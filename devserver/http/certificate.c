@@ -67,7 +67,7 @@ static int import(struct pair *pair, const char *certificate, const char *key)
 }
 
 /* What every certificate has, and a key of its own. */
-static int prepare(struct pair *pair, const char *name)
+static int prepare_pair(struct pair *pair, const char *name)
 {
         unsigned char serial[8] = {1};
         time_t now = time(NULL);
@@ -96,7 +96,7 @@ static int sign(const struct pair *pair, const struct pair *authority)
 
 static int make_authority(struct server *server, struct pair *authority)
 {
-        int r = prepare(authority, "CN=reconciled-devserver authority");
+        int r = prepare_pair(authority, "CN=reconciled-devserver authority");
 
         if (r < 0)
                 return r;
@@ -110,7 +110,7 @@ static int make_authority(struct server *server, struct pair *authority)
 static int make_certificate(struct server *server, const struct pair *authority, struct pair *pair)
 {
         static const unsigned char loopback[4] = {127, 0, 0, 1};
-        int r = prepare(pair, "CN=reconciled-devserver");
+        int r = prepare_pair(pair, "CN=reconciled-devserver");
 
         if (r < 0)
                 return r;

@@ -287,7 +287,7 @@ static void write_metadata(struct text *out, const cJSON *object)
                     metadata ? metadata : "{}");
 }
 
-static void write_row(struct text *out, const struct resource *resource, const struct version *version)
+static void write_table_row(struct text *out, const struct resource *resource, const struct version *version)
 {
         cJSON *object = version_parse(version);
         const cJSON *column;
@@ -314,7 +314,7 @@ void write_item(struct text *out, const struct resource *resource, const struct 
                 enum representation representation)
 {
         if (representation == REPRESENTATION_TABLE) {
-                write_row(out, resource, version);
+                write_table_row(out, resource, version);
         } else if (representation == REPRESENTATION_METADATA) {
                 write_object(out, resource, version, representation, false);
         } else if (is_converted(resource)) {
@@ -346,7 +346,7 @@ void write_object(struct text *out, const struct resource *resource, const struc
                 else
                         text_append_string(out, "\"columnDefinitions\":null,");
                 text_append_string(out, "\"rows\":[");
-                write_row(out, resource, version);
+                write_table_row(out, resource, version);
                 text_append_string(out, "]}");
         }
 }

@@ -190,7 +190,7 @@ static bool must_wait(struct flow *flow)
 
 /* ---- reading */
 
-static ssize_t deliver(struct flow *flow, struct text *from, size_t *sent, size_t size, char *out)
+static ssize_t flow_deliver(struct flow *flow, struct text *from, size_t *sent, size_t size, char *out)
 {
         size = slowed(flow, size);
         memcpy(out, from->data + *sent, size);
@@ -213,7 +213,7 @@ static ssize_t deliver_source(struct flow *flow, char *out, size_t max)
                 room = room_before(flow, flow->fault[i], bytes, size);
                 size = room < size ? room : size;
         }
-        delivered = deliver(flow, &flow->source, &flow->source_sent, size < max ? size : max, out);
+        delivered = flow_deliver(flow, &flow->source, &flow->source_sent, size < max ? size : max, out);
         for (ssize_t i = 0; i < delivered; i++)
                 flow->lines += bytes[i] == '\n' ? 1 : 0;
         flow->bytes += (uint64_t)delivered;
@@ -255,7 +255,7 @@ static ssize_t end_asked_for(struct flow *flow)
         return 0;
 }
 
-static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
+static ssize_t on_flow_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
 {
         struct flow *flow = userdata;
 
@@ -268,8 +268,8 @@ static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, si
                 ssize_t size;
 
                 if (injected > 0)
-                        return deliver(flow, &flow->injected, &flow->injected_sent,
-                                       injected < max ? injected : max, out);
+                        return flow_deliver(flow, &flow->injected, &flow->injected_sent,
+                                            injected < max ? injected : max, out);
                 if (flow->close != CLOSE_NOT)
                         return end_asked_for(flow);
                 if (act(flow))
@@ -292,8 +292,8 @@ struct MHD_Response *flow_response(struct request *request)
         flow->watch = TAKE_PTR(request->watch);
         flow->body = request->answer;
         request->answer = TEXT_EMPTY;
-        response =
-                MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SOURCE_CHUNK, on_read, flow, flow_free);
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SOURCE_CHUNK, on_flow_read, flow,
+                                                     flow_free);
         if (!response)
                 flow_free(flow);
         return response;
@@ -321,7 +321,7 @@ void flow_hang_done(struct flow *flow)
 
 /* ---- clients */
 
-static void end(struct flow *flow)
+static void end_flow(struct flow *flow)
 {
         flow->over = true;
         if (flow->hanging)
@@ -333,11 +333,11 @@ void flows_look_for_clients(struct server *server)
 {
         for (struct flow *flow = server->flow; flow; flow = flow->next)
                 if (flow->suspended && http_client_has_gone(flow->connection))
-                        end(flow);
+                        end_flow(flow);
 }
 
 void flows_end(struct server *server)
 {
         for (struct flow *flow = server->flow; flow; flow = flow->next)
-                end(flow);
+                end_flow(flow);
 }

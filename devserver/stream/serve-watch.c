@@ -67,7 +67,7 @@ static void resume(struct watch *watch)
         http_loop_run_soon(&watch->server->loop);
 }
 
-static void end(struct watch *watch)
+static void end_watch(struct watch *watch)
 {
         if (watch->last > watch->server->storage.resource_version)
                 watch->last = watch->server->storage.resource_version;
@@ -107,7 +107,7 @@ static void say_left(struct watch *watch, const struct event *event)
         version_unref(left);
 }
 
-static void tell(struct watch *watch, const struct event *event)
+static void tell_watch(struct watch *watch, const struct event *event)
 {
         bool is, was;
 
@@ -180,7 +180,7 @@ static bool say_next(struct watch *watch)
         if (!event)
                 return false;
         watch->cursor++;
-        tell(watch, event);
+        tell_watch(watch, event);
         return true;
 }
 
@@ -226,7 +226,7 @@ ssize_t watch_read(struct watch *watch, char *out, size_t max)
         return 0;
 }
 
-static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
+static ssize_t on_watch_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
 {
         return watch_read(userdata, out, max);
 }
@@ -255,7 +255,7 @@ static void on_free(void *userdata)
 
 struct MHD_Response *watch_response(struct watch *watch)
 {
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_read, watch, on_free);
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_watch_read, watch, on_free);
 }
 
 /* ---- events */
@@ -306,7 +306,7 @@ static int take_initial(struct watch *watch)
         return 0;
 }
 
-static int begin(struct watch *watch, const struct request *request)
+static int begin_watching(struct watch *watch, const struct request *request)
 {
         const char *version = request_argument(request, "resourceVersion");
         uint64_t from = version ? strtoull(version, NULL, 10) : 0;
@@ -408,7 +408,7 @@ void watch_handle(struct request *request)
         watch->representation = representation_of(request);
         watch->selector = list_selector(request);
         set_times(watch, request);
-        if (!watch->selector || begin(watch, request) < 0) {
+        if (!watch->selector || begin_watching(watch, request) < 0) {
                 if (!request->status)
                         answer_status(request, 500, "InternalError", "no memory");
                 watch_free(watch);
@@ -424,7 +424,7 @@ void watches_end(struct server *server, const struct resource *resource)
 {
         for (struct watch *watch = server->watch; watch; watch = watch->next)
                 if (!resource || watch->resource == resource)
-                        end(watch);
+                        end_watch(watch);
 }
 
 void watches_cut(struct server *server, const struct fault_match *match, bool cut)
@@ -436,7 +436,7 @@ void watches_cut(struct server *server, const struct fault_match *match, bool cu
                 if (cut)
                         resume(watch);
                 else
-                        end(watch);
+                        end_watch(watch);
         }
 }
 
@@ -454,7 +454,7 @@ static void tick(struct watch *watch, uint64_t now)
                 resume(watch);
         }
         if (now >= watch->deadline || (watch->suspended && http_client_has_gone(watch->connection)))
-                end(watch);
+                end_watch(watch);
 }
 
 void watches_tick(struct server *server)

@@ -64,7 +64,7 @@ static const struct {
         {"reportingComponent", "reportingController"},
 };
 
-static const char *text_of(const cJSON *object, const char *name)
+static const char *text_member(const cJSON *object, const char *name)
 {
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 
@@ -73,9 +73,9 @@ static const char *text_of(const cJSON *object, const char *name)
 
 bool convert_is_event(const cJSON *object)
 {
-        const char *version = text_of(object, "apiVersion");
+        const char *version = text_member(object, "apiVersion");
 
-        return strcmp(text_of(object, "kind"), "Event") == 0 &&
+        return strcmp(text_member(object, "kind"), "Event") == 0 &&
                (strcmp(version, "v1") == 0 || strcmp(version, GROUP_VERSION) == 0);
 }
 
@@ -133,7 +133,7 @@ static void put_in_order(cJSON *event, const struct member *member, size_t count
 
 void convert_arrange_event(cJSON *event)
 {
-        if (strcmp(text_of(event, "apiVersion"), GROUP_VERSION) == 0)
+        if (strcmp(text_member(event, "apiVersion"), GROUP_VERSION) == 0)
                 put_in_order(event, of_group, ELEMENTS(of_group));
         else
                 put_in_order(event, of_core, ELEMENTS(of_core));

@@ -132,7 +132,7 @@ static cJSON *fields_of(const cJSON *value, struct place place)
         return take_fields(&growing);
 }
 
-static void drop(cJSON *object, const char *const *name, size_t count)
+static void drop_members(cJSON *object, const char *const *name, size_t count)
 {
         for (size_t i = 0; i < count; i++)
                 cJSON_DeleteItemFromObjectCaseSensitive(object, name[i]);
@@ -155,9 +155,9 @@ cJSON *fields_owned_part(const cJSON *object)
                                                "generateName"};
         cJSON *part = cJSON_Duplicate(object, true), *inner;
 
-        drop(part, top, ELEMENTS(top));
+        drop_members(part, top, ELEMENTS(top));
         inner = cJSON_GetObjectItemCaseSensitive(part, "metadata");
-        drop(inner, metadata, ELEMENTS(metadata));
+        drop_members(inner, metadata, ELEMENTS(metadata));
         if (inner && !inner->child)
                 cJSON_DeleteItemFromObjectCaseSensitive(part, "metadata");
         return part;

@@ -29,7 +29,7 @@ static cJSON *managers_of(cJSON *object)
         return managers;
 }
 
-static const char *text_of(const cJSON *object, const char *name)
+static const char *string_member(const cJSON *object, const char *name)
 {
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 
@@ -38,9 +38,9 @@ static const char *text_of(const cJSON *object, const char *name)
 
 static bool is_entry(const cJSON *entry, const char *manager, const char *operation, const char *subresource)
 {
-        return strcmp(text_of(entry, "manager"), manager) == 0 &&
-               strcmp(text_of(entry, "operation"), operation) == 0 &&
-               strcmp(text_of(entry, "subresource"), subresource) == 0;
+        return strcmp(string_member(entry, "manager"), manager) == 0 &&
+               strcmp(string_member(entry, "operation"), operation) == 0 &&
+               strcmp(string_member(entry, "subresource"), subresource) == 0;
 }
 
 static cJSON *find_entry(cJSON *managers, const char *manager, const char *operation,
@@ -204,7 +204,7 @@ static cJSON *conflicts_with(cJSON *managers, const cJSON *own, const cJSON *liv
 
         cJSON_ArrayForEach(entry, managers) if (entry != own)
                 find_conflicts(live, config, wanted, cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"),
-                               text_of(entry, "manager"), "", conflicts);
+                               string_member(entry, "manager"), "", conflicts);
         return conflicts;
 }
 

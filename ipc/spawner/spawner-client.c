@@ -168,7 +168,7 @@ static uint32_t next_serial(void)
         return spawner.serial;
 }
 
-static int ask(struct spawner_request *request, const char *const *argument, int fd)
+static int ask_spawner(struct spawner_request *request, const char *const *argument, int fd)
 {
         int r;
 
@@ -185,7 +185,7 @@ int spawner_run(enum spawner_program program, bool asked, const char *const *arg
                 pid_t *ret_pid)
 {
         struct spawner_request request = {.order = asked ? SPAWNER_ASK : SPAWNER_START, .program = program};
-        int r = ask(&request, argument, fd);
+        int r = ask_spawner(&request, argument, fd);
 
         if (r <= 0)
                 return r < 0 ? r : -EPROTO;
@@ -197,7 +197,7 @@ int spawner_can_read(const char *user, uid_t uid, gid_t gid, const char *path)
 {
         struct spawner_request request = {.order = SPAWNER_CAN_READ, .uid = uid, .gid = gid};
 
-        return ask(&request, (const char *const[]){user, path, NULL}, -1);
+        return ask_spawner(&request, (const char *const[]){user, path, NULL}, -1);
 }
 
 uint64_t spawner_silence(uint64_t now_usec)

@@ -42,7 +42,7 @@ static int spawn(enum spawner_program program, const char *const *more, int erro
 
 /* A supervisor that runs can start nothing itself; at its start, and in reconciledctl, there is no spawner.
  */
-static int begin(enum spawner_program program, const char *const *argument, int error_fd, pid_t *ret)
+static int begin_program(enum spawner_program program, const char *const *argument, int error_fd, pid_t *ret)
 {
         return spawner_pid() > 0 ? spawner_run(program, true, argument, error_fd, ret)
                                  : spawn(program, argument, error_fd, ret);
@@ -71,7 +71,7 @@ int program_ask(enum spawner_program program, const char *const *argument, char 
 
         if (pipe2(fd, O_CLOEXEC) < 0)
                 return -errno;
-        r = begin(program, argument, fd[1], &pid);
+        r = begin_program(program, argument, fd[1], &pid);
         close(fd[1]);
         if (r >= 0 && pid > 0) {
                 read_complaint(fd[0], complaint, size);

@@ -169,7 +169,7 @@ static void read_document(struct reader *reader, const struct text *content)
         yaml_parser_delete(&parser);
 }
 
-static void read_file(struct reader *reader, const char *path)
+static void read_config_file(struct reader *reader, const char *path)
 {
         _cleanup_text_ struct text content = TEXT_EMPTY;
 
@@ -203,7 +203,7 @@ static void read_folder(struct reader *reader, const char *folder)
                         path = NULL;
                         reader->out_of_memory = true;
                 } else {
-                        read_file(reader, path);
+                        read_config_file(reader, path);
                 }
                 free(entry[i]);
         }
@@ -225,7 +225,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
 
         if (!config)
                 return -ENOMEM;
-        read_file(&reader, path ? path : DEFAULT_FILE);
+        read_config_file(&reader, path ? path : DEFAULT_FILE);
         if (!path)
                 read_folder(&reader, DEFAULT_FOLDER);
         reader.file = path ? path : DEFAULT_FILE;

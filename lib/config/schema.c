@@ -26,7 +26,7 @@
 #define CPU_PATTERN      "^[0-9]{1,7}(m|\\.[0-9]{1,3})?$"
 
 /* The build ends here: a schema that is not whole is none. */
-static void _noreturn_ give_up(const char *why, const char *key)
+static void _noreturn_ give_up_schema(const char *why, const char *key)
 {
         fprintf(stderr, "config-schema: %s: %s\n", key, why);
         exit(EXIT_FAILURE);
@@ -35,14 +35,14 @@ static void _noreturn_ give_up(const char *why, const char *key)
 static cJSON *made(cJSON *value)
 {
         if (!value)
-                give_up("out of memory", "reconciled.yaml");
+                give_up_schema("out of memory", "reconciled.yaml");
         return value;
 }
 
-static void put(cJSON *object, const char *name, cJSON *value)
+static void put_member(cJSON *object, const char *name, cJSON *value)
 {
         if (!cJSON_AddItemToObject(object, name, made(value)))
-                give_up("out of memory", name);
+                give_up_schema("out of memory", name);
 }
 
 static cJSON *words(const char *const *word)
@@ -51,7 +51,7 @@ static cJSON *words(const char *const *word)
 
         for (; *word; word++)
                 if (!cJSON_AddItemToArray(array, made(cJSON_CreateString(*word))))
-                        give_up("out of memory", *word);
+                        give_up_schema("out of memory", *word);
         return array;
 }
 
@@ -60,8 +60,8 @@ static void put_scalar(cJSON *schema)
 {
         static const char *const scalar[] = {"string", "number", "boolean", NULL};
 
-        put(schema, "type", words(scalar));
-        put(schema, "minLength", cJSON_CreateNumber(1));
+        put_member(schema, "type", words(scalar));
+        put_member(schema, "minLength", cJSON_CreateNumber(1));
 }
 
 /* A text of this pattern, or a number. */
@@ -69,16 +69,16 @@ static void put_pattern(cJSON *schema, const char *number, const char *pattern)
 {
         const char *const both[] = {"string", number, NULL};
 
-        put(schema, "type", words(both));
-        put(schema, "pattern", cJSON_CreateString(pattern));
+        put_member(schema, "type", words(both));
+        put_member(schema, "pattern", cJSON_CreateString(pattern));
 }
 
-static const char *describe(const char *path)
+static const char *description_of(const char *path)
 {
         for (const struct config_words *entry = config_words; entry->key; entry++)
                 if (strcmp(entry->key, path) == 0)
                         return entry->text;
-        give_up("has no description in lib/config/schema-words.c", path);
+        give_up_schema("has no description in lib/config/schema-words.c", path);
 }
 
 static cJSON *mapping(const char *path, const struct key_table *table, const void *defaults);
@@ -89,8 +89,8 @@ static cJSON *list(const char *path, const struct key_table *table, const void *
         cJSON *schema = made(cJSON_CreateObject());
 
         snprintf(inner, sizeof(inner), "%.*s[]", KEY_LENGTH, path);
-        put(schema, "type", cJSON_CreateString("array"));
-        put(schema, "items", mapping(inner, table, defaults));
+        put_member(schema, "type", cJSON_CreateString("array"));
+        put_member(schema, "items", mapping(inner, table, defaults));
         return schema;
 }
 
@@ -99,22 +99,23 @@ static void put_duration(cJSON *schema, const struct key *key, const uint64_t *u
         char least[64], most[64], text[160];
 
         put_pattern(schema, "integer", DURATION_PATTERN);
-        put(schema, "maximum", cJSON_CreateNumber(0));
+        put_member(schema, "maximum", cJSON_CreateNumber(0));
         duration_format(key->min, least, sizeof(least));
         duration_format(key->max, most, sizeof(most));
         snprintf(text, sizeof(text), "%s to %s", least, most);
-        put(schema, "$comment", cJSON_CreateString(text));
+        put_member(schema, "$comment", cJSON_CreateString(text));
         if (usec && *usec > 0)
-                put(schema, "default", cJSON_CreateString(duration_format(*usec, text, sizeof(text))));
+                put_member(schema, "default",
+                           cJSON_CreateString(duration_format(*usec, text, sizeof(text))));
 }
 
 static void put_number(cJSON *schema, const struct key *key, const unsigned *number)
 {
-        put(schema, "type", cJSON_CreateString("integer"));
-        put(schema, "minimum", cJSON_CreateNumber((double)key->min));
-        put(schema, "maximum", cJSON_CreateNumber((double)key->max));
+        put_member(schema, "type", cJSON_CreateString("integer"));
+        put_member(schema, "minimum", cJSON_CreateNumber((double)key->min));
+        put_member(schema, "maximum", cJSON_CreateNumber((double)key->max));
         if (number && *number > 0)
-                put(schema, "default", cJSON_CreateNumber(*number));
+                put_member(schema, "default", cJSON_CreateNumber(*number));
 }
 
 /* Sizes that are defaults are whole MiB. */
@@ -126,7 +127,7 @@ static void put_size(cJSON *schema, const uint64_t *bytes)
         if (!bytes || *bytes == 0)
                 return;
         snprintf(text, sizeof(text), "%lluMi", (unsigned long long)*bytes >> 20);
-        put(schema, "default", cJSON_CreateString(text));
+        put_member(schema, "default", cJSON_CreateString(text));
 }
 
 static void put_trigger(cJSON *schema, const struct key *key, const char *path)
@@ -134,11 +135,11 @@ static void put_trigger(cJSON *schema, const struct key *key, const char *path)
         cJSON *choice = made(cJSON_CreateArray()), *word = made(cJSON_CreateObject());
         const char *const name[] = {trigger_name(TRIGGER_ESSENCE), trigger_name(TRIGGER_ANY), NULL};
 
-        put(word, "enum", words(name));
+        put_member(word, "enum", words(name));
         (void)cJSON_AddItemToArray(choice, word);
         (void)cJSON_AddItemToArray(choice, mapping(path, key->keys, NULL));
-        put(schema, "oneOf", choice);
-        put(schema, "default", cJSON_CreateString(name[0]));
+        put_member(schema, "oneOf", choice);
+        put_member(schema, "default", cJSON_CreateString(name[0]));
 }
 
 /* A list of texts, or a mapping of the author's own names to texts; null is an empty text there. */
@@ -147,9 +148,9 @@ static cJSON *texts(const char *type, const char *items)
         static const char *const scalar[] = {"string", "number", "boolean", "null", NULL};
         cJSON *schema = made(cJSON_CreateObject()), *item = made(cJSON_CreateObject());
 
-        put(item, "type", words(scalar));
-        put(schema, "type", cJSON_CreateString(type));
-        put(schema, items, item);
+        put_member(item, "type", words(scalar));
+        put_member(schema, "type", cJSON_CreateString(type));
+        put_member(schema, items, item);
         return schema;
 }
 
@@ -169,7 +170,7 @@ static cJSON *nested(const char *path, const struct key *key, const void *defaul
                 return list(path, &watch_table, &watch);
         case KEY_TEXTS:
                 schema = texts("array", "items");
-                put(schema, "minItems", cJSON_CreateNumber(1));
+                put_member(schema, "minItems", cJSON_CreateNumber(1));
                 return schema;
         case KEY_PAIRS:
                 return texts("object", "additionalProperties");
@@ -183,7 +184,7 @@ static cJSON *value(const char *path, const struct key *key, const void *default
         const void *place = defaults ? (const char *)defaults + key->offset : NULL;
         cJSON *schema = nested(path, key, defaults);
 
-        put(schema, "description", cJSON_CreateString(describe(path)));
+        put_member(schema, "description", cJSON_CreateString(description_of(path)));
         switch (key->kind) {
         case KEY_TEXT:
                 put_scalar(schema);
@@ -201,13 +202,13 @@ static cJSON *value(const char *path, const struct key *key, const void *default
                 put_pattern(schema, "number", CPU_PATTERN);
                 break;
         case KEY_BOOL:
-                put(schema, "type", cJSON_CreateString("boolean"));
-                put(schema, "default", cJSON_CreateBool(place && *(const bool *)place));
+                put_member(schema, "type", cJSON_CreateString("boolean"));
+                put_member(schema, "default", cJSON_CreateBool(place && *(const bool *)place));
                 break;
         case KEY_CHOICE:
-                put(schema, "enum", words(key->choice));
-                put(schema, "default",
-                    cJSON_CreateString(key->choice[place ? *(const unsigned *)place : 0]));
+                put_member(schema, "enum", words(key->choice));
+                put_member(schema, "default",
+                           cJSON_CreateString(key->choice[place ? *(const unsigned *)place : 0]));
                 break;
         case KEY_TRIGGER:
                 put_trigger(schema, key, path);
@@ -235,17 +236,17 @@ static cJSON *mapping(const char *path, const struct key_table *table, const voi
                 if (key->kind == KEY_LATER)
                         continue;
                 snprintf(inner, sizeof(inner), "%s%s%s", path, path[0] ? "." : "", key->name);
-                put(properties, key->name, value(inner, key, defaults));
+                put_member(properties, key->name, value(inner, key, defaults));
                 if (key->required)
                         (void)cJSON_AddItemToArray(required, made(cJSON_CreateString(key->name)));
         }
-        put(schema, "type", cJSON_CreateString("object"));
-        put(schema, "properties", properties);
+        put_member(schema, "type", cJSON_CreateString("object"));
+        put_member(schema, "properties", properties);
         if (cJSON_GetArraySize(required) > 0)
-                put(schema, "required", required);
+                put_member(schema, "required", required);
         else
                 cJSON_Delete(required);
-        put(schema, "additionalProperties", cJSON_CreateFalse());
+        put_member(schema, "additionalProperties", cJSON_CreateFalse());
         return schema;
 }
 
@@ -277,15 +278,16 @@ int main(void)
 
         for (const struct config_words *entry = config_words; entry->key; entry++)
                 if (!is_key(schema, entry->key))
-                        give_up("is described in lib/config/schema-words.c, and is no key", entry->key);
-        put(schema, "$schema", cJSON_CreateString(DIALECT));
-        put(schema, "title", cJSON_CreateString("reconciled.yaml"));
-        put(schema, "description",
-            cJSON_CreateString("Configuration of a reconciled operator: reconciled.yaml(5). "
-                               "`reconciledctl check` also judges keys that depend on each other."));
+                        give_up_schema("is described in lib/config/schema-words.c, and is no key",
+                                       entry->key);
+        put_member(schema, "$schema", cJSON_CreateString(DIALECT));
+        put_member(schema, "title", cJSON_CreateString("reconciled.yaml"));
+        put_member(schema, "description",
+                   cJSON_CreateString("Configuration of a reconciled operator: reconciled.yaml(5). "
+                                      "`reconciledctl check` also judges keys that depend on each other."));
         text = cJSON_Print(schema);
         if (!text || puts(text) == EOF || fflush(stdout) != 0)
-                give_up("cannot be printed", "reconciled.yaml");
+                give_up_schema("cannot be printed", "reconciled.yaml");
         cJSON_free(text);
         cJSON_Delete(schema);
         config_free(config);

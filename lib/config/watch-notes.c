@@ -32,16 +32,16 @@ static bool is_id(const char *text)
         return true;
 }
 
-static const char *text_of(const char *text)
+static const char *text_or_empty(const char *text)
 {
         return text ? text : "";
 }
 
 static bool selects_the_same(const struct config_watch *a, const struct config_watch *b)
 {
-        return strcmp(text_of(a->label_selector), text_of(b->label_selector)) == 0 &&
-               strcmp(text_of(a->field_selector), text_of(b->field_selector)) == 0 &&
-               strcmp(text_of(a->filter), text_of(b->filter)) == 0 && a->namespace_count == 0 &&
+        return strcmp(text_or_empty(a->label_selector), text_or_empty(b->label_selector)) == 0 &&
+               strcmp(text_or_empty(a->field_selector), text_or_empty(b->field_selector)) == 0 &&
+               strcmp(text_or_empty(a->filter), text_or_empty(b->filter)) == 0 && a->namespace_count == 0 &&
                b->namespace_count == 0;
 }
 
@@ -49,10 +49,10 @@ static bool selects_the_same(const struct config_watch *a, const struct config_w
 static bool check_ids(struct reader *reader, yaml_node_t *node, const char *path,
                       const struct config_watch *watch, const struct config_watch *other)
 {
-        const char *id = text_of(watch->id);
+        const char *id = text_or_empty(watch->id);
         char key[256];
 
-        if (strcmp(id, text_of(other->id)) != 0)
+        if (strcmp(id, text_or_empty(other->id)) != 0)
                 return false;
         snprintf(key, sizeof(key), "%.200s.id", path);
         if (id[0])
@@ -75,8 +75,8 @@ static void check_conditions(struct reader *reader, yaml_node_t *node, const cha
 {
         char key[256];
 
-        if (!text_of(watch->ready_condition)[0] || !selects_the_same(watch, other) ||
-            strcmp(watch->ready_condition, text_of(other->ready_condition)) != 0)
+        if (!text_or_empty(watch->ready_condition)[0] || !selects_the_same(watch, other) ||
+            strcmp(watch->ready_condition, text_or_empty(other->ready_condition)) != 0)
                 return;
         snprintf(key, sizeof(key), "%.200s.readyCondition", path);
         problem_add(reader, mapping_find(reader, node, "readyCondition"), true, key,
@@ -121,7 +121,7 @@ static const char *next_condition(const struct config *config, const struct conf
         const char *next = NULL;
 
         for (size_t i = 0; i < config->watch_count; i++) {
-                const char *type = text_of(config->watch[i].ready_condition);
+                const char *type = text_or_empty(config->watch[i].ready_condition);
 
                 if (is_sibling(&config->watch[i], watch) && strcmp(type, last) > 0 &&
                     (!next || strcmp(type, next) < 0))

@@ -13,7 +13,7 @@ static struct mark mark_of(const char *key, const char *uid)
         return (struct mark){XXH3_64bits_withSeed(uid, strlen(uid), XXH3_64bits(key, strlen(key))), 0, 0};
 }
 
-static int compare(const void *a, const void *b)
+static int compare_marks(const void *a, const void *b)
 {
         const struct mark *mark = a, *other = b;
 
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
 struct mark *mark_find(void *const *marks, const char *key, const char *uid)
 {
         const struct mark sought = mark_of(key, uid);
-        struct mark **found = *marks ? tfind(&sought, marks, compare) : NULL;
+        struct mark **found = *marks ? tfind(&sought, marks, compare_marks) : NULL;
 
         return found ? *found : NULL;
 }
@@ -39,7 +39,7 @@ struct mark *mark_add(void **marks, const char *key, const char *uid)
         if (!added)
                 return NULL;
         *added = mark_of(key, uid);
-        return tsearch(added, marks, compare) ? TAKE_PTR(added) : NULL;
+        return tsearch(added, marks, compare_marks) ? TAKE_PTR(added) : NULL;
 }
 
 void mark_drop(void **marks, const char *key, const char *uid)
@@ -48,7 +48,7 @@ void mark_drop(void **marks, const char *key, const char *uid)
 
         if (!mark)
                 return;
-        (void)tdelete(mark, marks, compare);
+        (void)tdelete(mark, marks, compare_marks);
         free(mark);
 }
 

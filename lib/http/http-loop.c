@@ -14,7 +14,7 @@ static unsigned connections(struct MHD_Daemon *daemon)
         return info ? info->num_connections : 0;
 }
 
-static void run(struct http_loop *loop)
+static void run_daemon(struct http_loop *loop)
 {
         uint64_t now = clock_monotonic_usec(), next = loop->expire ? loop->expire(now) : UINT64_MAX,
                  wait = UINT64_MAX;
@@ -40,19 +40,19 @@ static void run(struct http_loop *loop)
 static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
                  void *userdata)
 {
-        run(userdata);
+        run_daemon(userdata);
         return 0;
 }
 
-static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_http_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        run(userdata);
+        run_daemon(userdata);
         return 0;
 }
 
 static int on_soon(sd_event_source *source _unused_, void *userdata)
 {
-        run(userdata);
+        run_daemon(userdata);
         return 0;
 }
 
@@ -68,7 +68,8 @@ int http_loop_attach(struct http_loop *loop, sd_event *event, struct MHD_Daemon 
                 return -EIO;
         r = sd_event_add_io(event, &loop->io, info->epoll_fd, EPOLLIN, on_io, loop);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &loop->timer, CLOCK_MONOTONIC, 0, 1, on_timer, loop);
+                r = sd_event_add_time_relative(event, &loop->timer, CLOCK_MONOTONIC, 0, 1, on_http_timer,
+                                               loop);
         if (r >= 0)
                 r = sd_event_add_defer(event, &loop->soon, on_soon, loop);
         return r < 0 ? r : 0;

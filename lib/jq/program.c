@@ -160,8 +160,8 @@ static jv make_input(const char *json, size_t size, bool partial)
 
 typedef int (*on_value_t)(jv value, void *userdata); /* takes the value; 1: no more are wanted */
 
-static int run(struct jq_program *program, const char *json, size_t size, bool partial, on_value_t on_value,
-               void *userdata, struct error *error)
+static int run_jq(struct jq_program *program, const char *json, size_t size, bool partial,
+                  on_value_t on_value, void *userdata, struct error *error)
 {
         jv value = size > INT32_MAX ? jv_invalid() : make_input(json, size, partial);
         int r = 0;
@@ -194,7 +194,7 @@ int jq_program_test(struct jq_program *program, const char *json, size_t size, b
                     struct error *error)
 {
         bool truth = false;
-        int r = run(program, json, size, partial, take_truth, &truth, error);
+        int r = run_jq(program, json, size, partial, take_truth, &truth, error);
 
         if (r >= 0)
                 *ret = truth;
@@ -234,7 +234,7 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
                      int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error)
 {
         struct names names = {.on_name = on_name, .userdata = userdata};
-        int r = run(program, json, size, partial, take_name, &names, error);
+        int r = run_jq(program, json, size, partial, take_name, &names, error);
 
         if (r < 0)
                 return r;
@@ -269,7 +269,7 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
 
         if (basis->trigger != TRIGGER_JQ)
                 return fingerprint(basis, basis->trigger, json, size, ret_fingerprint);
-        r = run(basis->program, json, size, basis->partial, take_text, &result, error);
+        r = run_jq(basis->program, json, size, basis->partial, take_text, &result, error);
         if (r < 0) {
                 r = fingerprint(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
                 return r < 0 ? r : 1;

@@ -26,7 +26,7 @@ static bool is_space(char c)
         return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-static char look(struct reader *reader)
+static char look_ahead(struct reader *reader)
 {
         while (reader->position < reader->size && is_space(reader->text[reader->position]))
                 reader->position++;
@@ -89,7 +89,7 @@ static cJSON *new_raw(const char *text, size_t size)
         return item;
 }
 
-static int read_number(struct reader *reader, cJSON **ret)
+static int read_json_number(struct reader *reader, cJSON **ret)
 {
         const char *start = reader->text + reader->position;
         size_t size = number_size(start, reader->size - reader->position);
@@ -133,7 +133,7 @@ cJSON *json_new_integer(int64_t value)
 /* ---- texts */
 
 /* `out` has room for all of it: what is written with escapes is longer than what it says. */
-static int decode(const char *at, const char *end, char *out, bool *ret_zero)
+static int decode_string(const char *at, const char *end, char *out, bool *ret_zero)
 {
         while (at < end) {
                 unsigned code;
@@ -174,7 +174,7 @@ static size_t string_size(const char *text, size_t size, size_t *ret_where)
 }
 
 /* *ret_zero: it holds a NUL, and is not what it says. */
-static int read_text(struct reader *reader, char **ret, bool *ret_zero)
+static int read_json_text(struct reader *reader, char **ret, bool *ret_zero)
 {
         const char *start = reader->text + reader->position;
         size_t where = 0, size = string_size(start, reader->size - reader->position, &where);
@@ -187,7 +187,7 @@ static int read_text(struct reader *reader, char **ret, bool *ret_zero)
         text = malloc(size);
         if (!text)
                 return -ENOMEM;
-        if (decode(start + 1, start + size - 1, text, ret_zero) < 0)
+        if (decode_string(start + 1, start + size - 1, text, ret_zero) < 0)
                 return -EBADMSG;
         reader->position += size;
         *ret = TAKE_PTR(text);
@@ -199,7 +199,7 @@ static int read_string(struct reader *reader, cJSON **ret)
         size_t start = reader->position;
         _cleanup_free_ char *text = NULL;
         bool zero = false;
-        int r = read_text(reader, &text, &zero);
+        int r = read_json_text(reader, &text, &zero);
 
         if (r < 0)
                 return r;
@@ -217,9 +217,9 @@ static int read_string(struct reader *reader, cJSON **ret)
 static int read_key(struct reader *reader)
 {
         bool zero = false;
-        int r = look(reader) == '"' ? read_text(reader, &reader->key, &zero) : -EBADMSG;
+        int r = look_ahead(reader) == '"' ? read_json_text(reader, &reader->key, &zero) : -EBADMSG;
 
-        if (r >= 0 && (zero || look(reader) != ':'))
+        if (r >= 0 && (zero || look_ahead(reader) != ':'))
                 r = -EBADMSG;
         reader->position += r >= 0;
         return r;
@@ -277,14 +277,15 @@ static int read_value(struct reader *reader, char c, cJSON **ret)
                 return open_container(reader, c, ret);
         if (c == '"')
                 return read_string(reader, ret);
-        return c == '-' || (c >= '0' && c <= '9') ? read_number(reader, ret) : read_word(reader, ret);
+        return c == '-' || (c >= '0' && c <= '9') ? read_json_number(reader, ret) : read_word(reader, ret);
 }
 
 /* Behind a value: closes what ends here. 1: the outermost has ended; 0: a key or a value comes. */
 static int read_end(struct reader *reader, bool is_first)
 {
         while (reader->depth > 0) {
-                char close = cJSON_IsObject(reader->open[reader->depth - 1]) ? '}' : ']', c = look(reader);
+                char close = cJSON_IsObject(reader->open[reader->depth - 1]) ? '}' : ']',
+                     c = look_ahead(reader);
 
                 if (c == close) {
                         reader->position++;
@@ -308,7 +309,7 @@ static int read_next(struct reader *reader, cJSON **root)
         int r = cJSON_IsObject(parent) ? read_key(reader) : 0;
 
         if (r >= 0)
-                r = read_value(reader, look(reader), &item);
+                r = read_value(reader, look_ahead(reader), &item);
         if (r < 0)
                 return r;
         item->string = TAKE_PTR(reader->key);
@@ -393,7 +394,7 @@ int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
         if (ret_where)
                 *ret_where = reader.position;
         if (r > 0)
-                r = look(&reader) == '\0' && reader.position == size ? 0 : -EBADMSG;
+                r = look_ahead(&reader) == '\0' && reader.position == size ? 0 : -EBADMSG;
         free(reader.key);
         free((void *)reader.open);
         if (r >= 0)

@@ -222,7 +222,7 @@ static int on_soon(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+static int on_curl_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         return on_soon(source, userdata);
 }
@@ -265,7 +265,7 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
         client->event = sd_event_ref(event);
         client->user_agent = strdup(user_agent);
         if (client->user_agent)
-                r = sd_event_add_time_relative(event, &client->timer, CLOCK_MONOTONIC, 0, 1, on_timer,
+                r = sd_event_add_time_relative(event, &client->timer, CLOCK_MONOTONIC, 0, 1, on_curl_timer,
                                                client);
         if (r >= 0)
                 r = sd_event_source_set_enabled(client->timer, SD_EVENT_OFF);

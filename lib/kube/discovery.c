@@ -24,8 +24,8 @@ static void discovery_free(struct kube_discovery *discovery)
         free(discovery);
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_discovery_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                              void *userdata)
 {
         struct kube_discovery *discovery = userdata;
         struct kube_resource resource = {0};
@@ -75,7 +75,7 @@ int kube_discovery_start(struct kube_client *client, const char *api_version, co
                 .method = "GET",
                 .path = path,
                 .timeout_usec = DISCOVERY_TIMEOUT_USEC,
-                .on_done = on_done,
+                .on_done = on_discovery_done,
                 .userdata = discovery,
         };
         int r = -ENOMEM;

@@ -33,8 +33,8 @@ static void search_free(struct kube_search *search)
         free(search);
 }
 
-static void finish(struct kube_search *search, struct kube_resource *resource,
-                   const struct kube_error *error, const struct kube_response *response)
+static void search_finish(struct kube_search *search, struct kube_resource *resource,
+                          const struct kube_error *error, const struct kube_response *response)
 {
         search->on_done(resource, error, response, search->userdata);
         search_free(search);
@@ -46,11 +46,11 @@ static void finish_unknown(struct kube_search *search, const char *text,
         _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
 
         (void)kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", text);
-        finish(search, NULL, &error, response);
+        search_finish(search, NULL, &error, response);
 }
 
-static int ask(struct kube_search *search, const char *path,
-               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+static int search_ask(struct kube_search *search, const char *path,
+                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
         struct kube_request request = {
                 .method = "GET",
@@ -74,14 +74,14 @@ static void on_version(struct kube_resource *resource, const struct kube_error *
 
         search->discovery = NULL;
         if (resource) {
-                finish(search, resource, &KUBE_ERROR_NONE, response);
+                search_finish(search, resource, &KUBE_ERROR_NONE, response);
         } else if (error->http_status == 404 && response->error.failure == KUBE_FAILURE_NONE) {
                 search->position++;
                 next_version(search, response);
         } else if (error->http_status == 404) {
                 finish_unknown(search, error->message, response); /* it is listed */
         } else {
-                finish(search, NULL, error, response);
+                search_finish(search, NULL, error, response);
         }
 }
 
@@ -98,7 +98,7 @@ static void next_version(struct kube_search *search, const struct kube_response 
         (void)kube_error_set(&error, KUBE_FAILURE_HTTP, "no version of %s serves the kind %s",
                              search->group[0] ? search->group : "v1", search->kind);
         error.http_status = 404;
-        finish(search, NULL, &error, response);
+        search_finish(search, NULL, &error, response);
 }
 
 /* ---- which versions there are */
@@ -151,7 +151,7 @@ static void on_groups(struct kube_transfer *transfer _unused_, const struct kube
                 if (response->error.http_status == 404)
                         finish_unknown(search, response->error.message, response);
                 else
-                        finish(search, NULL, &response->error, response);
+                        search_finish(search, NULL, &response->error, response);
                 return;
         }
         root = cJSON_ParseWithLength(response->body, response->body_size);
@@ -169,8 +169,8 @@ static void on_ready(struct kube_transfer *transfer _unused_, const struct kube_
 
         search->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error))
-                finish(search, NULL, &response->error, response);
-        else if (ask(search, search->group[0] ? "/apis" : "/api", on_groups) < 0)
+                search_finish(search, NULL, &response->error, response);
+        else if (search_ask(search, search->group[0] ? "/apis" : "/api", on_groups) < 0)
                 finish_unknown(search, "no memory", response);
 }
 
@@ -189,7 +189,7 @@ int kube_search_start(struct kube_client *client, const char *api_version, const
         search->kind = strdup(kind);
         r = kube_api_version_split(api_version, &search->group, &version);
         if (r >= 0)
-                r = search->kind ? ask(search, "/readyz", on_ready) : -ENOMEM;
+                r = search->kind ? search_ask(search, "/readyz", on_ready) : -ENOMEM;
         if (r < 0) {
                 search_free(search);
                 return r;

@@ -160,7 +160,7 @@ static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node
 
 /* ---- user */
 
-static int take_token(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+static int take_user_token(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
         const char *token = yaml_member_text(file, node, "token"),
                    *relative = yaml_member_text(file, node, "tokenFile");
@@ -216,7 +216,7 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
                 return yaml_error(loader->error, file, old, "user.auth-provider",
                                   "was removed from Kubernetes; its successor is exec: run the provider's "
                                   "credential plugin");
-        r = take_token(loader, file, node);
+        r = take_user_token(loader, file, node);
         if (r >= 0)
                 r = set_text(loader, &config->username, yaml_member_text(file, node, "username"));
         if (r >= 0)
@@ -259,8 +259,8 @@ static const char *first_scalar(struct loader *loader, const char *key)
         return NULL;
 }
 
-static int describe(struct loader *loader, const struct yaml_file *file, const char *context,
-                    const char *user)
+static int describe_identity(struct loader *loader, const struct yaml_file *file, const char *context,
+                             const char *user)
 {
         const struct kubeconfig *config = &loader->config;
         const char *how = config->exec.command            ? "exec plugin"
@@ -319,7 +319,7 @@ static int take_context(struct loader *loader, const char *name)
                              yaml_member_text(file, context, "namespace"));
         if (r >= 0)
                 r = set_text(loader, &loader->config.context, name);
-        return r < 0 ? r : describe(loader, file, name, user_name ? user_name : "(none)");
+        return r < 0 ? r : describe_identity(loader, file, name, user_name ? user_name : "(none)");
 }
 
 static int add_file(struct loader *loader, const char *path, bool must_exist)

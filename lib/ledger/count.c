@@ -9,7 +9,7 @@
 #include "ledger/handle/tally.h"
 
 /* Counts changes that are not written yet as well, where they can be written now. */
-static int prepare(struct ledger *ledger)
+static int prepare_count(struct ledger *ledger)
 {
         int r = ledger_try_flush(ledger);
 
@@ -19,7 +19,7 @@ static int prepare(struct ledger *ledger)
 /* *ret: NULL if the watch never had rows. */
 static int look_at(struct ledger *ledger, const char *watch, const struct ledger_tally **ret)
 {
-        int r = prepare(ledger);
+        int r = prepare_count(ledger);
 
         *ret = r < 0 ? NULL : ledger_tally_find(ledger, watch);
         return r;
@@ -54,7 +54,7 @@ const char *ledger_next_watch(struct ledger *ledger, const char *name)
 {
         const char *found = NULL;
 
-        if (prepare(ledger) < 0)
+        if (prepare_count(ledger) < 0)
                 return NULL;
         for (const struct ledger_tally *tally = ledger->tally; tally; tally = tally->next)
                 if (strcmp(tally->watch, name) > 0 && (!found || strcmp(tally->watch, found) < 0))

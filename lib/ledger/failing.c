@@ -25,7 +25,7 @@ static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 }
 
 /* Leaves out the watches that have failing rows, but are not configured. */
-static int leave_out(struct ledger *ledger, const struct ledger_known *known, sqlite3_str *sql)
+static int leave_out_known(struct ledger *ledger, const struct ledger_known *known, sqlite3_str *sql)
 {
         const char *watch = "";
         int r = 0;
@@ -52,7 +52,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_
 
         sqlite3_str_appendall(sql, "SELECT " ROW_SELECTED
                                    " FROM ledger INDEXED BY ledger_worst WHERE attempts > 0");
-        r = leave_out(ledger, known, sql);
+        r = leave_out_known(ledger, known, sql);
         sqlite3_str_appendall(sql, " ORDER BY permanent DESC, throttled > 0 DESC, attempts DESC, watch, key,"
                                    " uid LIMIT ?1");
         text = sqlite3_str_finish(sql);

@@ -35,7 +35,7 @@ int ledger_get(struct ledger *ledger, const char *watch, const char *key, const 
         return r < 0 ? r : ledger_row_copy(row, ret);
 }
 
-static int replace(struct ledger *ledger, struct cached_row *cached, const struct ledger_row *row)
+static int replace_row(struct ledger *ledger, struct cached_row *cached, const struct ledger_row *row)
 {
         int r = cached_keep_row(cached, row);
 
@@ -57,7 +57,7 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         assert(watch[0] && row->key[0]);
         r = ledger_look_up(ledger, watch, row->key, row->uid, &cached);
         if (r >= 0)
-                r = replace(ledger, cached, row);
+                r = replace_row(ledger, cached, row);
         return r < 0 ? r : ledger_changed(ledger, cached);
 }
 
@@ -68,7 +68,7 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 
         if (r < 0 || cached->exists)
                 return r;
-        r = replace(ledger, cached, &(struct ledger_row){0});
+        r = replace_row(ledger, cached, &(struct ledger_row){0});
         if (r < 0)
                 return r;
         cached->blank = true;

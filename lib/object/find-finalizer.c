@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-static int compare(struct span name, void *userdata)
+static int compare_name(struct span name, void *userdata)
 {
         return scan_string_equals(name, userdata) ? -EEXIST : 0;
 }
@@ -11,7 +11,7 @@ static int compare(struct span name, void *userdata)
 static bool is_in_list(struct span list, const char *finalizer)
 {
         return list.start && list.start[0] == '[' &&
-               scan_elements(list, compare, (void *)(uintptr_t)finalizer) == -EEXIST;
+               scan_elements(list, compare_name, (void *)(uintptr_t)finalizer) == -EEXIST;
 }
 
 int finalizer_look(const char *json, size_t size, const char *finalizer, struct finalizer_view *ret)

@@ -38,13 +38,13 @@ struct pair {
 
 static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret);
 
-static char look(struct hasher *hasher)
+static char look_at_byte(struct hasher *hasher)
 {
         hasher->position = skip_space(hasher->input, hasher->size, hasher->position);
         return hasher->position < hasher->size ? hasher->input[hasher->position] : '\0';
 }
 
-static int take_value(struct hasher *hasher, struct span *ret)
+static int take_hashed_value(struct hasher *hasher, struct span *ret)
 {
         int r = scan_value(hasher->input + hasher->position, hasher->size - hasher->position, ret);
 
@@ -125,14 +125,15 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
         struct pair pair;
         int r;
 
-        if (look(hasher) != '"' || take_value(hasher, &key) < 0 || look(hasher) != ':')
+        if (look_at_byte(hasher) != '"' || take_hashed_value(hasher, &key) < 0 ||
+            look_at_byte(hasher) != ':')
                 return -EBADMSG;
         hasher->position++;
-        (void)look(hasher);
+        (void)look_at_byte(hasher);
         if (is_left_out(hasher, level, key)) {
                 struct span value;
 
-                return take_value(hasher, &value);
+                return take_hashed_value(hasher, &value);
         }
         r = hash_value(hasher, level_below(hasher, level, key), &pair.second);
         if (r < 0)
@@ -150,14 +151,14 @@ static int hash_members(struct hasher *hasher, enum level level, uint64_t *ret)
         uint64_t sum = nothing;
 
         hasher->position++;
-        if (look(hasher) == '}') {
+        if (look_at_byte(hasher) == '}') {
                 hasher->position++;
                 *ret = nothing_of(level, nothing);
                 return 0;
         }
         for (;;) {
                 int r = hash_member(hasher, level, &sum);
-                char c = look(hasher);
+                char c = look_at_byte(hasher);
 
                 if (r < 0 || (c != ',' && c != '}'))
                         return -EBADMSG;
@@ -195,15 +196,15 @@ static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
         struct span element;
         int r;
 
-        if (level == LEVEL_FINALIZERS && look(hasher) == '"') {
-                r = take_value(hasher, &element);
+        if (level == LEVEL_FINALIZERS && look_at_byte(hasher) == '"') {
+                r = take_hashed_value(hasher, &element);
                 if (r < 0 || scan_string_equals(element, hasher->ours.finalizer) ||
                     (hasher->ours.shared[0] &&
                      bookkeeping_is_key(element, hasher->ours.shared, FINALIZER_NAME)))
                         return r;
                 pair.second = XXH3_64bits(element.start, element.size);
-        } else if (level == LEVEL_CONDITIONS && look(hasher) == '{' && is_told_condition(hasher)) {
-                return take_value(hasher, &element);
+        } else if (level == LEVEL_CONDITIONS && look_at_byte(hasher) == '{' && is_told_condition(hasher)) {
+                return take_hashed_value(hasher, &element);
         } else {
                 r = hash_value(hasher, LEVEL_INSIDE, &pair.second);
                 if (r < 0)
@@ -218,14 +219,14 @@ static int hash_elements(struct hasher *hasher, enum level level, uint64_t *ret)
         uint64_t hash = nothing_of(level, 2);
 
         hasher->position++;
-        if (look(hasher) == ']') {
+        if (look_at_byte(hasher) == ']') {
                 hasher->position++;
                 *ret = hash;
                 return 0;
         }
         for (;;) {
                 int r = hash_element(hasher, level, &hash);
-                char c = look(hasher);
+                char c = look_at_byte(hasher);
 
                 if (r < 0 || (c != ',' && c != ']'))
                         return -EBADMSG;
@@ -239,13 +240,13 @@ static int hash_elements(struct hasher *hasher, enum level level, uint64_t *ret)
 
 static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret)
 {
-        char c = look(hasher);
+        char c = look_at_byte(hasher);
         struct span value;
         int r;
 
         /* Deeper levels are hashed as they are written: servers sort members and add no white space. */
         if ((c != '{' && c != '[') || hasher->depth + 1 >= SCAN_DEPTH_MAX) {
-                r = take_value(hasher, &value);
+                r = take_hashed_value(hasher, &value);
                 if (r >= 0)
                         *ret = XXH3_64bits(value.start, value.size) | 1;
                 return r;
@@ -286,7 +287,7 @@ static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct
         if (trigger == TRIGGER_ANY && (hasher->metadata_only || !hasher->ours.shared[0]))
                 r = hash_version(hasher->input, hasher->size, &hash);
         else
-                r = look(hasher) == '{' ? hash_value(hasher, LEVEL_TOP, &hash) : -EBADMSG;
+                r = look_at_byte(hasher) == '{' ? hash_value(hasher, LEVEL_TOP, &hash) : -EBADMSG;
         if (r < 0)
                 return r;
         *ret_fingerprint = hash ? hash : 1;

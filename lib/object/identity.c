@@ -23,7 +23,7 @@ static bool is_clean(const char *text, size_t size, char banned)
         return true;
 }
 
-static int read_text(struct span value, char banned, char *out, size_t max, size_t *ret_size)
+static int read_identity_text(struct span value, char banned, char *out, size_t max, size_t *ret_size)
 {
         int r = scan_string_into(value, out, max, ret_size);
 
@@ -36,12 +36,14 @@ static int read_text(struct span value, char banned, char *out, size_t max, size
 static int read_key(struct span namespace_name, struct span name, char key[IDENTITY_KEY_MAX + 1])
 {
         size_t size = 0, name_size;
-        int r = namespace_name.start ? read_text(namespace_name, '/', key, IDENTITY_KEY_MAX - 1, &size) : 0;
+        int r = namespace_name.start
+                        ? read_identity_text(namespace_name, '/', key, IDENTITY_KEY_MAX - 1, &size)
+                        : 0;
 
         if (r >= 0 && size > 0)
                 key[size++] = '/';
         if (r >= 0)
-                r = read_text(name, '/', key + size, IDENTITY_KEY_MAX - size, &name_size);
+                r = read_identity_text(name, '/', key + size, IDENTITY_KEY_MAX - size, &name_size);
         return r < 0 || name_size > 0 ? r : -EBADMSG;
 }
 
@@ -56,14 +58,14 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
                 r = read_key(object.namespace_name, object.name, ret->key);
         }
         if (r >= 0)
-                r = read_text(object.uid, '\0', ret->uid, IDENTITY_UID_MAX, &uid_size);
+                r = read_identity_text(object.uid, '\0', ret->uid, IDENTITY_UID_MAX, &uid_size);
         if (r == -EAGAIN || (r >= 0 && uid_size == 0))
                 return -EBADMSG;
         if (r < 0)
                 return r;
         /* Without a version it may still be one of ours. */
-        r = read_text(object.resource_version, '\0', ret->resource_version, IDENTITY_VERSION_MAX,
-                      &version_size);
+        r = read_identity_text(object.resource_version, '\0', ret->resource_version, IDENTITY_VERSION_MAX,
+                               &version_size);
         return r == -ENOMEM ? r : r < 0 || version_size == 0 ? -EBADMSG : 0;
 }
 
@@ -78,7 +80,7 @@ struct reference {
         struct span api_version, kind, name, uid, controller;
 };
 
-static int take_member(struct span key, struct span value, void *userdata)
+static int take_identity_member(struct span key, struct span value, void *userdata)
 {
         struct reference *reference = userdata;
         const struct {
@@ -112,18 +114,18 @@ static bool is_of_kind(const struct reference *reference, const char *api_versio
         size_t size;
 
         return scan_string_equals(reference->kind, kind) &&
-               read_text(reference->api_version, '\0', text, API_VERSION_MAX, &size) >= 0 &&
+               read_identity_text(reference->api_version, '\0', text, API_VERSION_MAX, &size) >= 0 &&
                is_same_group(text, api_version);
 }
 
 /* Takes it where it says more than what is known. */
-static int judge(struct span text, const struct scan_object *object, const char *api_version,
-                 const char *kind, struct owner *owner)
+static int judge_identity(struct span text, const struct scan_object *object, const char *api_version,
+                          const char *kind, struct owner *owner)
 {
         struct reference reference = {0};
         struct owner found = {0};
         size_t size = 0;
-        int r = scan_members(text, take_member, &reference);
+        int r = scan_members(text, take_identity_member, &reference);
 
         if (r < 0 || !is_of_kind(&reference, api_version, kind))
                 return r == -ENOMEM ? r : 0;
@@ -131,7 +133,7 @@ static int judge(struct span text, const struct scan_object *object, const char 
                 reference.controller.size == 4 && memcmp(reference.controller.start, "true", 4) == 0;
         r = read_key(object->namespace_name, reference.name, found.key);
         if (r >= 0)
-                r = read_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
+                r = read_identity_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
         if (r < 0 || size == 0) {
                 owner->ignored = true;
                 return r == -ENOMEM ? r : 0;
@@ -160,7 +162,7 @@ int owner_find(const char *json, size_t size, const char *api_version, const cha
                 if (*position == ']' || scan_value(position, (size_t)(end - position), &text) < 0)
                         break;
                 position = text.start + text.size;
-                r = text.start[0] == '{' ? judge(text, &object, api_version, kind, ret) : 0;
+                r = text.start[0] == '{' ? judge_identity(text, &object, api_version, kind, ret) : 0;
         }
         return r == -EAGAIN ? -EBADMSG : r;
 }

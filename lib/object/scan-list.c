@@ -98,7 +98,7 @@ static int take_metadata(struct span key, struct span value, void *userdata)
 
 /* ---- states. Each looks at the next byte; 1: understood, 0: needs more bytes. */
 
-static int take_value(struct scan_list *list, struct span *ret)
+static int take_list_value(struct scan_list *list, struct span *ret)
 {
         const char *start = list->input.start + list->position;
         int r = value_cursor_run(&list->cursor, start, list->input.size - list->position);
@@ -133,7 +133,7 @@ static int at_member(struct scan_list *list, char c)
         }
         if (c != '"')
                 return -EBADMSG;
-        r = take_value(list, &key);
+        r = take_list_value(list, &key);
         if (r <= 0)
                 return r;
         list->key_is_items = scan_string_equals(key, "items");
@@ -162,7 +162,7 @@ static int at_value(struct scan_list *list, char c)
                 list->state = LIST_ITEM;
                 return 1;
         }
-        r = take_value(list, &value);
+        r = take_list_value(list, &value);
         if (r <= 0)
                 return r;
         if (list->key_is_metadata && value.start[0] == '{')
@@ -190,7 +190,7 @@ static int at_item(struct scan_list *list, char c)
                 list->state = LIST_MEMBER_END;
                 return 1;
         }
-        r = take_value(list, &item);
+        r = take_list_value(list, &item);
         if (r == 0 && (list->draining || list->cursor.position > list->item_max))
                 drain(list);
         if (r <= 0)
@@ -213,7 +213,7 @@ static int at_separator(struct scan_list *list, char c, char end, enum list_stat
         return 1;
 }
 
-static int advance(struct scan_list *list)
+static int scan_list_advance(struct scan_list *list)
 {
         char c;
 
@@ -251,7 +251,7 @@ static int read_input(struct scan_list *list, const char *bytes, size_t size)
 
         list->input = (struct span){bytes, size};
         list->position = 0;
-        while ((r = advance(list)) > 0)
+        while ((r = scan_list_advance(list)) > 0)
                 ;
         return r;
 }

@@ -32,7 +32,7 @@ struct list {
         struct entry entry[ENTRIES_MAX];
 };
 
-static struct entry *find(struct list *list, size_t count, unsigned tag, uint32_t id)
+static struct entry *find_acl_entry(struct list *list, size_t count, unsigned tag, uint32_t id)
 {
         for (size_t i = 0; i < count; i++)
                 if (le16toh(list->entry[i].tag) == tag && (tag != USER || le32toh(list->entry[i].id) == id))
@@ -40,9 +40,9 @@ static struct entry *find(struct list *list, size_t count, unsigned tag, uint32_
         return NULL;
 }
 
-static int add(struct list *list, size_t *count, unsigned tag, unsigned rights, uint32_t id)
+static int acl_add(struct list *list, size_t *count, unsigned tag, unsigned rights, uint32_t id)
 {
-        struct entry *entry = find(list, *count, tag, id);
+        struct entry *entry = find_acl_entry(list, *count, tag, id);
 
         if (entry) {
                 entry->rights = htole16((uint16_t)(le16toh(entry->rights) | rights));
@@ -55,7 +55,7 @@ static int add(struct list *list, size_t *count, unsigned tag, unsigned rights, 
         return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
         const struct entry *one = a, *other = b;
         const uint64_t first = (uint64_t)le16toh(one->tag) << 32 | le32toh(one->id);
@@ -81,12 +81,12 @@ static int read_list(int fd, struct list *list, size_t *ret_count)
                 return -errno;
         *ret_count = 0;
         list->version = htole32(VERSION);
-        r = add(list, ret_count, OWNER, st.st_mode >> 6 & 7, NOBODY);
+        r = acl_add(list, ret_count, OWNER, st.st_mode >> 6 & 7, NOBODY);
         if (r >= 0)
-                r = add(list, ret_count, GROUP, st.st_mode >> 3 & 7, NOBODY);
+                r = acl_add(list, ret_count, GROUP, st.st_mode >> 3 & 7, NOBODY);
         if (r >= 0)
-                r = add(list, ret_count, MASK, st.st_mode >> 3 & 7, NOBODY);
-        return r < 0 ? r : add(list, ret_count, OTHERS, st.st_mode & 7, NOBODY);
+                r = acl_add(list, ret_count, MASK, st.st_mode >> 3 & 7, NOBODY);
+        return r < 0 ? r : acl_add(list, ret_count, OTHERS, st.st_mode & 7, NOBODY);
 }
 
 int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
@@ -96,12 +96,12 @@ int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
         int r = list ? read_list(fd, list, &entries) : -ENOMEM;
 
         for (size_t i = 0; i < count && r >= 0; i++)
-                r = add(list, &entries, USER, rights, user[i]);
+                r = acl_add(list, &entries, USER, rights, user[i]);
         if (r >= 0) /* without it the entries of users count for nothing */
-                r = add(list, &entries, MASK, rights, NOBODY);
+                r = acl_add(list, &entries, MASK, rights, NOBODY);
         if (r < 0)
                 return r;
-        qsort(list->entry, entries, sizeof(struct entry), compare);
+        qsort(list->entry, entries, sizeof(struct entry), compare_entries);
         return fsetxattr(fd, ATTRIBUTE, list, sizeof(list->version) + entries * sizeof(struct entry), 0) < 0
                        ? -errno
                        : 0;

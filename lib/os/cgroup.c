@@ -66,7 +66,7 @@ static int read_open(int fd, char *buffer, size_t size)
 }
 
 /* A whole small file as a string. */
-static int read_file(const char *group, const char *file, char *buffer, size_t size)
+static int read_group_file(const char *group, const char *file, char *buffer, size_t size)
 {
         _cleanup_close_ int fd = cgroup_open(group, file);
 
@@ -241,7 +241,7 @@ static unsigned controllers_in(const char *group, const char *file)
         char buffer[1024], *rest = buffer, *word;
         unsigned found = 0;
 
-        if (read_file(group, file, buffer, sizeof(buffer)) < 0)
+        if (read_group_file(group, file, buffer, sizeof(buffer)) < 0)
                 return 0;
         while ((word = strsep(&rest, " \n")))
                 for (unsigned i = 0; i < CGROUP_CONTROLLER_COUNT; i++)

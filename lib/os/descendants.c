@@ -127,7 +127,7 @@ static int table_read(struct table *table)
         return r;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_pids(const void *a, const void *b)
 {
         const struct entry *left = a, *right = b;
 
@@ -140,7 +140,7 @@ static bool is_ours(const struct table *table, pid_t pid)
 
         if (pid == getpid())
                 return true;
-        found = bsearch(&wanted, table->entry, table->count, sizeof(wanted), compare);
+        found = bsearch(&wanted, table->entry, table->count, sizeof(wanted), compare_pids);
         return found && found->ours;
 }
 
@@ -169,7 +169,7 @@ ssize_t descendants_signal(int signal)
         size_t count = 0;
 
         if (r >= 0 && table.count > 0) {
-                qsort(table.entry, table.count, sizeof(*table.entry), compare);
+                qsort(table.entry, table.count, sizeof(*table.entry), compare_pids);
                 count = table_mark(&table);
                 for (size_t i = 0; i < table.count; i++)
                         if (table.entry[i].ours && !table.entry[i].zombie)

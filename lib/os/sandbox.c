@@ -131,50 +131,51 @@ struct filter {
         unsigned short count; /* LINES_MAX: it was too small */
 };
 
-static void add(struct filter *filter, unsigned code, uint32_t value, uint8_t skip_if, uint8_t skip_if_not)
+static void add_instruction(struct filter *filter, unsigned code, uint32_t value, uint8_t skip_if,
+                            uint8_t skip_if_not)
 {
         if (filter->count < LINES_MAX)
                 filter->line[filter->count++] =
                         (struct sock_filter){(uint16_t)code, skip_if, skip_if_not, value};
 }
 
-static void load(struct filter *filter, size_t offset)
+static void load_word(struct filter *filter, size_t offset)
 {
-        add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+        add_instruction(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void end_with(struct filter *filter, uint32_t action)
+static void filter_returns(struct filter *filter, uint32_t action)
 {
-        add(filter, BPF_RET | BPF_K, action, 0, 0);
+        add_instruction(filter, BPF_RET | BPF_K, action, 0, 0);
 }
 
-static void begin(struct filter *filter)
+static void begin_filter(struct filter *filter)
 {
-        load(filter, offsetof(struct seccomp_data, arch));
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-        end_with(filter, SECCOMP_RET_KILL_PROCESS);
-        load(filter, offsetof(struct seccomp_data, nr));
+        load_word(filter, offsetof(struct seccomp_data, arch));
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+        filter_returns(filter, SECCOMP_RET_KILL_PROCESS);
+        load_word(filter, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
-        add(filter, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
-        end_with(filter, SECCOMP_RET_KILL_PROCESS);
+        add_instruction(filter, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
+        filter_returns(filter, SECCOMP_RET_KILL_PROCESS);
 #endif
 }
 
 static void answer(struct filter *filter, unsigned call, uint32_t action)
 {
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
-        end_with(filter, action);
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+        filter_returns(filter, action);
 }
 
 /* Where the first argument compares so with `value` the call is allowed, else it ends with `action`. */
 static void answer_unless(struct filter *filter, unsigned call, unsigned compare, uint32_t value,
                           uint32_t action)
 {
-        add(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
-        load(filter, FIRST_ARGUMENT);
-        add(filter, BPF_JMP | compare | BPF_K, value, 1, 0);
-        end_with(filter, action);
-        end_with(filter, SECCOMP_RET_ALLOW);
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
+        load_word(filter, FIRST_ARGUMENT);
+        add_instruction(filter, BPF_JMP | compare | BPF_K, value, 1, 0);
+        filter_returns(filter, action);
+        filter_returns(filter, SECCOMP_RET_ALLOW);
 }
 
 static void forbid(struct filter *filter, const unsigned *call, size_t count)
@@ -244,13 +245,13 @@ int sandbox_enter(const struct sandbox *sandbox)
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
-        begin(&filter);
+        begin_filter(&filter);
         forbid(&filter, deadly, ELEMENTS(deadly));
         forbid_sockets(&filter, sandbox);
         forbid_processes(&filter, sandbox->threads);
         if (!sandbox->signals)
                 forbid_signals(&filter);
-        end_with(&filter, SECCOMP_RET_ALLOW);
+        filter_returns(&filter, SECCOMP_RET_ALLOW);
         return filter.count < LINES_MAX ? enter(&filter) : -E2BIG;
 }
 

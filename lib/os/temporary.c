@@ -23,7 +23,7 @@ static const char *temporary_base(void)
 /* ---- what was left */
 
 /* Only who may read the folder can hold its lock: its owner. */
-static void judge(const char *base, const char *name)
+static void judge_folder(const char *base, const char *name)
 {
         _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
@@ -45,7 +45,7 @@ static void sweep(const char *base)
 
         while (directory && (entry = readdir(directory)))
                 if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0)
-                        judge(base, entry->d_name);
+                        judge_folder(base, entry->d_name);
         if (directory)
                 closedir(directory);
 }
@@ -72,7 +72,7 @@ static int lock(const char *path, int fd, struct error *error)
 
 /* 0: somebody else took it for one that was left. 1: its descriptor stays open, and the folder locked, until
  * this process has ended. */
-static int take(const char *path, struct error *error)
+static int take_temporary(const char *path, struct error *error)
 {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
 
@@ -101,7 +101,7 @@ int temporary_folder_new(bool in_memory, char **ret, struct error *error)
                 }
                 if (!mkdtemp(path))
                         return error_set(error, -errno, "%s: %s", path, strerror(errno));
-                r = take(path, error);
+                r = take_temporary(path, error);
                 if (r > 0)
                         *ret = TAKE_PTR(path);
                 else if (r < 0)

@@ -6,7 +6,7 @@
 #include "ipc/message.h"
 #include "process/process.h"
 
-static void tell(struct lines *lines)
+static void hand_over_line(struct lines *lines)
 {
         char *line;
 
@@ -37,7 +37,7 @@ static void tell(struct lines *lines)
         }
 }
 
-static void append(struct lines *lines, const char *bytes, size_t size)
+static void append_bytes(struct lines *lines, const char *bytes, size_t size)
 {
         size_t room = PROCESS_LINE_MAX - lines->partial.size;
 
@@ -56,10 +56,10 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size)
                 const char *newline = memchr(bytes, '\n', size);
                 size_t length = newline ? (size_t)(newline - bytes) : size;
 
-                append(lines, bytes, length);
+                append_bytes(lines, bytes, length);
                 if (!newline)
                         return;
-                tell(lines);
+                hand_over_line(lines);
                 lines->cutting = false;
                 bytes += length + 1;
                 size -= length + 1;
@@ -89,7 +89,7 @@ size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size)
 
 void lines_finish(struct lines *lines)
 {
-        tell(lines);
+        hand_over_line(lines);
         lines_renew(lines);
 }
 

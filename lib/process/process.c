@@ -74,7 +74,7 @@ static int reap(struct process *process)
 
 /* ---- the end */
 
-static void finish(struct process *process)
+static void process_finish(struct process *process)
 {
         struct process_result result;
 
@@ -191,7 +191,7 @@ static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userd
         int r;
 
         if (!descendants_reap()) {
-                finish(process);
+                process_finish(process);
                 return 0;
         }
         if (process->killed_since > 0)
@@ -210,12 +210,12 @@ static int sweep_later(struct process *process, uint64_t usec)
 static void end_descendants(struct process *process)
 {
         if (!descendants_reap()) {
-                finish(process);
+                process_finish(process);
                 return;
         }
         if (sweep_later(process, SWEEP_USEC) < 0) {
                 descendants_end(STUCK_USEC);
-                finish(process);
+                process_finish(process);
                 return;
         }
         /* The timeout is over; the last `tee` of a script may need a moment after it. */
@@ -226,7 +226,7 @@ static void end_descendants(struct process *process)
         }
 }
 
-static void end_with(struct process *process, enum process_end end, uint64_t grace_usec)
+static void end_process_with(struct process *process, enum process_end end, uint64_t grace_usec)
 {
         if (process->finished)
                 return;
@@ -241,7 +241,7 @@ static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, 
 {
         struct process *process = userdata;
 
-        end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        end_process_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
         return 0;
 }
 
@@ -279,7 +279,7 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
                 descendants_spare_no_more(process->pid);
                 process->pid = 0;
                 if (under_way.last && under_way.first)
-                        finish(process); /* what it leaves behind goes with the last one */
+                        process_finish(process); /* what it leaves behind goes with the last one */
                 else
                         end_descendants(process);
                 process = under_way.first; /* whoever was told may have freed or started another one */
@@ -293,7 +293,7 @@ static void clock_has_come(struct process *process, uint64_t now)
 {
         process->listen_at = 0;
         if (process->timeout_at > 0 && now >= process->timeout_at)
-                end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+                end_process_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
         else if (stream_listen(process) < 0 || add_timeout(process) < 0)
                 process->listen_at = now + UNHEARD_USEC;
 }
@@ -360,7 +360,7 @@ static int watch_ends(sd_event *event)
                 r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, &under_way.ends);
         if (r >= 0)
                 r = leave_to_loop(under_way.ends);
-        /* finish() reads what is left in the pipes, all at once */
+        /* process_finish() reads what is left in the pipes, all at once */
         return r < 0 ? r : sd_event_source_set_priority(under_way.ends, EXIT_PRIORITY);
 }
 
@@ -368,12 +368,12 @@ static int watch_ends(sd_event *event)
 
 void process_end(struct process *process, uint64_t grace_usec)
 {
-        end_with(process, PROCESS_ENDED, grace_usec);
+        end_process_with(process, PROCESS_ENDED, grace_usec);
 }
 
 static void on_broken(struct process *process)
 {
-        end_with(process, PROCESS_ENDED, process->options.grace_usec);
+        end_process_with(process, PROCESS_ENDED, process->options.grace_usec);
 }
 
 /* A search for what one process left behind reads all of /proc, to spare the others: after the end of each
@@ -423,7 +423,7 @@ static int open_pipes(struct process *process, int ret_child[STREAMS])
         return 0;
 }
 
-/* Most runs are over after some milliseconds, and finish() finds all that they have written in their pipes:
+/* Most runs are over after some milliseconds, and process_finish() finds all that they have written in their pipes:
  * to be woken by each of those first is half of what such a run costs the loop. One that serves is waited
  * for. */
 static int add_sources(struct process *process)

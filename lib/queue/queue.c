@@ -16,7 +16,7 @@
 #include "base/duration.h"
 #include "queue/internal.h"
 
-static void drop(struct work **slot)
+static void drop_work(struct work **slot)
 {
         work_free(*slot);
         *slot = NULL;
@@ -223,9 +223,9 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
 
         /* A deleted object needs no update any more; an update of another UID is of the next object. */
         if (work_is_of(entry->update, item->uid))
-                drop(&entry->update);
+                drop_work(&entry->update);
         if (work_is_of(entry->nudge, item->uid))
-                drop(&entry->nudge);
+                drop_work(&entry->nudge);
         if (work_is(entry->current, CHANGE_DELETED, item->uid) && !entry->current->withdrawn) {
                 take_wish(entry->current, item); /* for when it comes back */
                 return 0;
@@ -276,7 +276,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
                 if (entry->update->kind == CHANGE_UNSELECTED)
                         line_up(entry, TAKE_PTR(entry->update));
                 else
-                        drop(&entry->update); /* of an object that is no more */
+                        drop_work(&entry->update); /* of an object that is no more */
         }
         old = entry->update;
         if (old) {
@@ -295,7 +295,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         }
         entry->update = TAKE_PTR(work);
         if (entry->nudge && !work_is_of(entry->nudge, item->uid))
-                drop(&entry->nudge);
+                drop_work(&entry->nudge);
         return 0;
 }
 
@@ -408,8 +408,8 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
                 entry->nudge = NULL;
         /* One run serves update and nudge; those of a later UID wait. A bare run serves itself alone. */
         if (!is_end && !work->bare) {
-                drop(&entry->update);
-                drop(&entry->nudge);
+                drop_work(&entry->update);
+                drop_work(&entry->nudge);
         }
         work->next = NULL;
         entry->current = work;
@@ -567,9 +567,9 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         if (!entry)
                 return -ENOENT;
         if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
-                drop(&entry->update);
+                drop_work(&entry->update);
         if (outcome->backs_off && work_is_of(entry->nudge, work->uid) && !entry->nudge->bare)
-                drop(&entry->nudge);
+                drop_work(&entry->nudge);
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
                 /* The same thing once more: somebody still waits for it. */
@@ -653,9 +653,9 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
         if (!entry)
                 return;
         if (work_is_of(entry->update, uid))
-                drop(&entry->update);
+                drop_work(&entry->update);
         if (work_is_of(entry->nudge, uid))
-                drop(&entry->nudge);
+                drop_work(&entry->nudge);
         slot = entry_deletion(entry, uid);
         work = *slot;
         if (work) {

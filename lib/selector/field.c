@@ -21,7 +21,8 @@ static size_t term_length(const char *text)
 }
 
 /* The value without its backslashes; only "\\", "\," and "\=" are known. */
-static int take_value(const char *text, size_t length, struct requirement *requirement, struct error *error)
+static int take_field_value(const char *text, size_t length, struct requirement *requirement,
+                            struct error *error)
 {
         _cleanup_text_ struct text value = TEXT_EMPTY;
 
@@ -62,7 +63,7 @@ static int parse_term(const char *text, size_t length, struct requirement *requi
         requirement->key = strndup(text, path);
         if (!requirement->key)
                 return -ENOMEM;
-        return take_value(text + path + sign, length - path - sign, requirement, error);
+        return take_field_value(text + path + sign, length - path - sign, requirement, error);
 }
 
 int field_selector_parse(const char *text, struct requirement **ret, struct error *error)

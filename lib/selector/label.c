@@ -36,7 +36,7 @@ static size_t word_length(const struct parser *parser)
 }
 
 /* true: the sign stood here, and is read. */
-static bool take(struct parser *parser, const char *sign)
+static bool take_sign(struct parser *parser, const char *sign)
 {
         size_t length = strlen(sign);
 
@@ -49,7 +49,7 @@ static bool take(struct parser *parser, const char *sign)
 
 static bool take_keyword(struct parser *parser, const char *word)
 {
-        return word_length(parser) == strlen(word) && take(parser, word);
+        return word_length(parser) == strlen(word) && take_sign(parser, word);
 }
 
 static bool at_end(const struct parser *parser)
@@ -125,7 +125,7 @@ static int take_key(struct parser *parser, struct requirement *requirement)
 }
 
 /* The empty value is one. */
-static int take_value(struct parser *parser, struct requirement *requirement)
+static int take_label_value(struct parser *parser, struct requirement *requirement)
 {
         size_t length = word_length(parser);
         int r;
@@ -143,17 +143,17 @@ static int take_value(struct parser *parser, struct requirement *requirement)
 
 static int take_values(struct parser *parser, struct requirement *requirement)
 {
-        if (!take(parser, "("))
+        if (!take_sign(parser, "("))
                 return expected(parser, "a list of values, like (a,b),");
         if (*parser->place == ')')
                 return expected(parser, "a value");
         do {
-                int r = take_value(parser, requirement);
+                int r = take_label_value(parser, requirement);
 
                 if (r < 0)
                         return r;
-        } while (take(parser, ","));
-        return take(parser, ")") ? 0 : expected(parser, "a comma or )");
+        } while (take_sign(parser, ","));
+        return take_sign(parser, ")") ? 0 : expected(parser, "a comma or )");
 }
 
 /* ---- requirements */
@@ -184,25 +184,25 @@ static int take_operation(struct parser *parser, struct requirement *requirement
                 requirement->operation = SELECTOR_NOT_IN;
                 return take_values(parser, requirement);
         }
-        if (take(parser, "!="))
+        if (take_sign(parser, "!="))
                 requirement->operation = SELECTOR_NOT_EQUALS;
-        else if (take(parser, "==") || take(parser, "="))
+        else if (take_sign(parser, "==") || take_sign(parser, "="))
                 requirement->operation = SELECTOR_EQUALS;
-        else if ((compares = take(parser, ">")))
+        else if ((compares = take_sign(parser, ">")))
                 requirement->operation = SELECTOR_GREATER;
-        else if ((compares = take(parser, "<")))
+        else if ((compares = take_sign(parser, "<")))
                 requirement->operation = SELECTOR_LESS;
         else
                 return expected(parser, "one of =, ==, !=, in, notin, < and >");
         if (!at_end(parser) && word_length(parser) == 0)
                 return expected(parser, "a value");
-        r = take_value(parser, requirement);
+        r = take_label_value(parser, requirement);
         return r == 0 && compares ? take_integer(parser, requirement) : r;
 }
 
 static int take_requirement(struct parser *parser, struct requirement *requirement)
 {
-        bool absent = *parser->place == '!' && take(parser, "!");
+        bool absent = *parser->place == '!' && take_sign(parser, "!");
         int r = take_key(parser, requirement);
 
         requirement->operation = absent ? SELECTOR_ABSENT : SELECTOR_EXISTS;
@@ -224,7 +224,7 @@ int label_selector_parse(const char *text, struct requirement **ret, struct erro
 
                         if (r < 0)
                                 return r;
-                } while (take(&parser, ","));
+                } while (take_sign(&parser, ","));
                 if (*parser.place)
                         return expected(&parser, "a comma");
         }

@@ -24,7 +24,7 @@ struct dirty_header {
 
 #define FINALIZER_SHIFT 8
 
-static uint64_t checksum(uint64_t sequence, const void *record, size_t size)
+static uint64_t dirty_checksum(uint64_t sequence, const void *record, size_t size)
 {
         return XXH3_64bits_withSeed((const char *)record + sizeof(uint64_t), size - sizeof(uint64_t),
                                     sequence);
@@ -62,13 +62,13 @@ static int encode(uint64_t sequence, const struct record_change *change, struct 
         text_append(out, change->uid, strlen(change->uid) + 1);
         if (text_append(out, change->resource_version, strlen(change->resource_version) + 1) < 0)
                 return -ENOMEM;
-        sum = checksum(sequence, out->data, out->size);
+        sum = dirty_checksum(sequence, out->data, out->size);
         memcpy(out->data, &sum, sizeof(sum));
         return 0;
 }
 
 /* Borrows from the value. */
-static int decode(const MDB_val *key, const MDB_val *value, struct record_change *ret)
+static int decode_change(const MDB_val *key, const MDB_val *value, struct record_change *ret)
 {
         const char *data = value->mv_data, *end = data + value->mv_size;
         struct dirty_header header;
@@ -77,7 +77,7 @@ static int decode(const MDB_val *key, const MDB_val *value, struct record_change
         if (value->mv_size < sizeof(header))
                 return -EBADMSG;
         memcpy(&header, data, sizeof(header));
-        if (checksum(sequence_value(key), data, value->mv_size) != header.checksum)
+        if (dirty_checksum(sequence_value(key), data, value->mv_size) != header.checksum)
                 return -EBADMSG;
         data += sizeof(header);
         for (size_t i = 0; i < ELEMENTS(string); i++) {
@@ -131,7 +131,7 @@ static int pending_update(struct store *store, const char *key, struct pending *
         memcpy(ret->bytes, sequence.mv_data, sizeof(ret->bytes));
         r = text_append(&ret->record, value.mv_data, value.mv_size);
         copy = (MDB_val){ret->record.size, ret->record.data};
-        return r < 0 ? r : decode(&sequence, &copy, &ret->change);
+        return r < 0 ? r : decode_change(&sequence, &copy, &ret->change);
 }
 
 static int drop_update(struct store *store, struct pending *pending)
@@ -168,10 +168,10 @@ static bool was_event(struct store *store, MDB_val *sequence)
         MDB_val value;
 
         return mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
-               decode(sequence, &value, &old) >= 0 && !old.first;
+               decode_change(sequence, &value, &old) >= 0 && !old.first;
 }
 
-static int put(struct store *store, const struct record_change *change)
+static int put_change(struct store *store, const struct record_change *change)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY;
         struct record_change merged = *change;
@@ -204,7 +204,7 @@ int store_dirty_add(struct store *store, const struct record_change *change)
         int r = store_begin(store);
 
         if (r >= 0 && change->kind == CHANGE_CHILD)
-                return put(store, change); /* no object begins or ends with it */
+                return put_change(store, change); /* no object begins or ends with it */
         if (r >= 0)
                 r = pending_update(store, change->key, &pending);
         found = r >= 0;
@@ -213,9 +213,9 @@ int store_dirty_add(struct store *store, const struct record_change *change)
         if (found && !(is_update && same))
                 r = drop_update(store, &pending);
         if (r >= 0 || r == -ENOENT)
-                r = put(store, change);
+                r = put_change(store, change);
         if (r >= 0 && found && !is_update && !same)
-                r = put(store, &pending.change);
+                r = put_change(store, &pending.change);
         return r;
 }
 
@@ -227,7 +227,7 @@ static int take_one(struct store *store, const MDB_val *key, const MDB_val *valu
         unsigned char bytes[8];
         char buffer[KEY_MAX];
         MDB_val index, sequence = {sizeof(bytes), bytes};
-        int r = key->mv_size == sizeof(bytes) ? decode(key, value, &change) : -EBADMSG;
+        int r = key->mv_size == sizeof(bytes) ? decode_change(key, value, &change) : -EBADMSG;
 
         if (r >= 0)
                 r = index_key(&change, buffer, &index);

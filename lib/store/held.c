@@ -18,7 +18,7 @@ struct page {
         size_t count;
 };
 
-static int take(const struct store_object *object, void *userdata)
+static int take_held(const struct store_object *object, void *userdata)
 {
         struct page *page = userdata;
 
@@ -63,7 +63,7 @@ int store_unhold(struct store *store, void (*on_progress)(void *userdata), void 
         if (!page)
                 return -ENOMEM;
         do {
-                seen = store_visit_objects(store, page->last, PAGE, take, page);
+                seen = store_visit_objects(store, page->last, PAGE, take_held, page);
                 for (size_t i = 0; i < page->count && seen >= 0 && r >= 0; i++)
                         r = unhold(store, page->held[i]);
                 page_empty(page);

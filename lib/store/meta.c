@@ -23,7 +23,7 @@ struct header {
         uint32_t string_size[STRINGS]; /* their bytes follow, each with a NUL */
 };
 
-static uint64_t checksum(const void *record, size_t size)
+static uint64_t meta_checksum(const void *record, size_t size)
 {
         return XXH3_64bits((const char *)record + sizeof(uint64_t), size - sizeof(uint64_t));
 }
@@ -46,14 +46,14 @@ static int write_record(struct store *store, MDB_val *key, struct header *header
                 text_append(&record, string[i], strlen(string[i]) + 1);
         if (record.failed)
                 return -ENOMEM;
-        sum = checksum(record.data, record.size);
+        sum = meta_checksum(record.data, record.size);
         memcpy(record.data, &sum, sizeof(sum));
         value = (MDB_val){record.size, record.data};
         return store_errno(mdb_put(store->transaction, store->table[TABLE_META], key, &value, 0));
 }
 
 /* -ESTALE: of another schema; the header says which. */
-static int read_record(struct store *store, MDB_val *key, struct header *ret_header, char *ret[STRINGS])
+static int read_meta(struct store *store, MDB_val *key, struct header *ret_header, char *ret[STRINGS])
 {
         struct header header;
         char *copy[STRINGS] = {NULL, NULL};
@@ -69,7 +69,7 @@ static int read_record(struct store *store, MDB_val *key, struct header *ret_hea
         if (value.mv_size < sizeof(header))
                 return -EBADMSG;
         memcpy(&header, value.mv_data, sizeof(header));
-        if (checksum(value.mv_data, value.mv_size) != header.checksum)
+        if (meta_checksum(value.mv_data, value.mv_size) != header.checksum)
                 return -EBADMSG;
         *ret_header = header;
         if (header.schema != STORE_SCHEMA)
@@ -115,7 +115,7 @@ int meta_read(struct store *store, struct store_meta *ret, uint64_t *ret_schema)
         struct header header = {0};
         char *string[STRINGS];
         MDB_val key = meta_key();
-        int r = read_record(store, &key, &header, string);
+        int r = read_meta(store, &key, &header, string);
 
         *ret_schema = header.schema;
         if (r < 0)
@@ -161,7 +161,7 @@ int store_epoch_get(struct store *store, struct store_epoch *ret)
         struct header header;
         char *string[STRINGS];
         MDB_val key = epoch_key();
-        int r = read_record(store, &key, &header, string);
+        int r = read_meta(store, &key, &header, string);
 
         *ret = (struct store_epoch){0};
         if (r < 0)
@@ -203,7 +203,7 @@ int store_position_get(struct store *store, const char *stream, struct store_pos
         int r = position_key(stream, buffer, &key);
 
         if (r >= 0)
-                r = read_record(store, &key, &header, string);
+                r = read_meta(store, &key, &header, string);
         if (r < 0)
                 return r;
         *ret = (struct store_position){string[0], string[1], header.mark};

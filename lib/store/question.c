@@ -40,7 +40,7 @@ int store_question_remove(struct store *store, const char *key, const char *uid)
         return r == -ENOENT ? 0 : r;
 }
 
-static int decode(const MDB_val *index, const MDB_val *value, struct store_question *ret)
+static int decode_question(const MDB_val *index, const MDB_val *value, struct store_question *ret)
 {
         const char *data = index->mv_data, *zero = memchr(data, '\0', index->mv_size);
         struct store_question question = {0};
@@ -77,7 +77,7 @@ int store_question_next(struct store *store, const struct store_question *after,
             memcmp(found.mv_data, buffer, index.mv_size) == 0)
                 r = store_errno(mdb_cursor_get(cursor, &found, &value, MDB_NEXT));
         if (r >= 0)
-                r = decode(&found, &value, ret);
+                r = decode_question(&found, &value, ret);
         mdb_cursor_close(cursor);
         return r;
 }

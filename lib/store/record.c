@@ -27,7 +27,7 @@ static size_t identity_size(const struct header *header)
         return sizeof(*header) + (size_t)header->uid_size + 1 + header->resource_version_size + 1;
 }
 
-static uint64_t checksum(const MDB_val *key, const void *record, size_t size)
+static uint64_t record_checksum(const MDB_val *key, const void *record, size_t size)
 {
         const char *covered = (const char *)record + sizeof(uint64_t);
 
@@ -67,7 +67,7 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
         json[object->json_size] = '\0';
         header.json_checksum = json_checksum(&header, json);
         memcpy(out, &header, sizeof(header));
-        header.checksum = checksum(key, out, (size_t)(json - out));
+        header.checksum = record_checksum(key, out, (size_t)(json - out));
         memcpy(out, &header.checksum, sizeof(header.checksum));
 }
 
@@ -80,7 +80,7 @@ int record_decode_identity(const MDB_val *key, const MDB_val *value, struct stor
                 return -EBADMSG;
         memcpy(&header, data, sizeof(header));
         if (identity_size(&header) + header.json_size + 1 != value->mv_size ||
-            checksum(key, data, identity_size(&header)) != header.checksum)
+            record_checksum(key, data, identity_size(&header)) != header.checksum)
                 return -EBADMSG;
         *ret_borrowed = (struct store_object){
                 .key = key->mv_data,

@@ -51,7 +51,7 @@ static bool is_trusted(const char *state)
 
 /* ---- judging */
 
-static int judge(struct store *store, struct error *error)
+static int judge_opened(struct store *store, struct error *error)
 {
         struct store_meta meta;
         uint64_t schema;
@@ -224,7 +224,7 @@ static int open_current(struct store *store, struct error *error)
         if (r < 0)
                 return error_set(error, -EBADMSG, "generation %llu cannot be opened",
                                  (unsigned long long)generation);
-        r = judge(store, error);
+        r = judge_opened(store, error);
         if (r >= 0)
                 r = raise_sequence(store);
         if (r >= 0)

@@ -59,7 +59,8 @@ static int plain_key(const char *key, MDB_val *ret)
         return 0;
 }
 
-static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
+static int put_counted(struct store *store, enum store_table table, MDB_val *key, MDB_val *value,
+                       unsigned flags)
 {
         store->batch_objects++;
         store->batch_bytes += value->mv_size;
@@ -170,7 +171,7 @@ static int put_mark(struct store *store, MDB_val *key, uint64_t mark, unsigned f
         MDB_val value = {sizeof(mark), &mark};
 
         mark = mark_encode(key, mark);
-        return put(store, TABLE_MARKS, key, &value, flags);
+        return put_counted(store, TABLE_MARKS, key, &value, flags);
 }
 
 int store_touch(struct store *store, const char *key, uint64_t mark)

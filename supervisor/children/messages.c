@@ -55,7 +55,7 @@ static int run_ended(struct worker *worker, const struct message_done *done)
         return r;
 }
 
-static int deliver(struct child_slot *child, struct message **message)
+static int deliver_to_role(struct child_slot *child, struct message **message)
 {
         struct supervisor *supervisor = child->supervisor;
 
@@ -144,7 +144,7 @@ static void child_was_signalled(struct child_slot *child, const struct message_s
                 (int)getpid());
 }
 
-static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+static int on_child_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct child_slot *child = userdata;
 
@@ -161,7 +161,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 child_ready(child);
                 return 0;
         case ACT_DELIVER:
-                return child->supervisor->controller.is_over ? 0 : deliver(child, message);
+                return child->supervisor->controller.is_over ? 0 : deliver_to_role(child, message);
         case ACT_DIE:
                 if ((*message)->type != MESSAGE_FATAL)
                         return -EPROTO;
@@ -192,7 +192,7 @@ static void await_exit(struct child_slot *child)
                 on_eof_too_long(NULL, 0, child);
 }
 
-static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+static void on_child_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
 {
         struct child_slot *child = userdata;
         enum child_event event = status == -ECONNRESET ? EVENT_EOF : EVENT_VIOLATION;
@@ -223,7 +223,7 @@ static void on_drained(struct channel *channel _unused_, void *userdata)
 }
 
 const struct channel_callbacks child_messages = {
-        .on_message = on_message,
-        .on_error = on_error,
+        .on_message = on_child_message,
+        .on_error = on_child_error,
         .on_drained = on_drained,
 };

@@ -380,7 +380,7 @@ static int answer_list(struct control_peer *peer, const struct message_query *qu
         return r;
 }
 
-static int go_on(struct control_peer *peer)
+static int peer_go_on(struct control_peer *peer)
 {
         int r = listing_continue(peer->listing);
 
@@ -402,7 +402,7 @@ static int on_idle(sd_event_source *source _unused_, void *userdata)
         turn_is(supervisor, "list");
         for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
                 next = peer->next;
-                if (peer->listing && !turn_is_spent(supervisor) && go_on(peer) < 0)
+                if (peer->listing && !turn_is_spent(supervisor) && peer_go_on(peer) < 0)
                         peer_free(peer);
         }
         turn_settle_soon(supervisor);
@@ -471,7 +471,7 @@ static int answer(struct control_peer *peer, const struct message_query *query)
         return refuse_query(peer, "this version of reconciled does not know the command");
 }
 
-static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+static int on_peer_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct control_peer *peer = userdata;
 
@@ -484,13 +484,13 @@ static int on_message(struct channel *channel _unused_, struct message **message
         return answer(peer, &(*message)->query);
 }
 
-static void on_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,
-                     void *userdata)
+static void on_peer_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,
+                          void *userdata)
 {
         peer_free(userdata);
 }
 
-static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+static const struct channel_callbacks callbacks = {.on_message = on_peer_message, .on_error = on_peer_error};
 
 /* ---- connections */
 

@@ -101,7 +101,7 @@ static uint64_t next_time(const struct watch *watch, const struct ledger_row *ro
         return row->next_reason == RUN_RESYNC && row->next_realtime < resync ? resync : row->next_realtime;
 }
 
-static int write_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+static int explain_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct question *question = userdata;
         struct text *json = question->json;
@@ -237,7 +237,7 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
         write_queue(&question);
         write_worker(&question);
         text_append_string(json, "\"objects\":[");
-        r = ledger_visit(supervisor->controller.ledger, watch->config->name, key, "", UIDS_MAX, write_row,
+        r = ledger_visit(supervisor->controller.ledger, watch->config->name, key, "", UIDS_MAX, explain_row,
                          &question);
         json_close(json, "],\"doubtful\":[");
         if (r >= 0)

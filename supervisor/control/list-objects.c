@@ -55,7 +55,7 @@ static bool is_wanted(const struct listing *listing, const char *watch, const st
                strncmp(row->key, listing->prefix, strlen(listing->prefix)) == 0;
 }
 
-static int take_row(const char *watch, const struct ledger_row *row, void *userdata)
+static int take_listed_row(const char *watch, const struct ledger_row *row, void *userdata)
 {
         struct listing *listing = userdata;
 
@@ -88,13 +88,13 @@ static int begin_watch(struct listing *listing)
         return text_replace(&listing->uid, "");
 }
 
-static int take_page(struct listing *listing)
+static int take_listing_page(struct listing *listing)
 {
         _cleanup_free_ char *watch = strdup(listing->watch), *key = strdup(listing->key),
                             *uid = strdup(listing->uid);
         struct ledger_place behind = {listing->realtime, watch, key, uid};
         int r = watch && key && uid ? listing->page(listing->supervisor->controller.ledger, &behind, PAGE,
-                                                    take_row, listing)
+                                                    take_listed_row, listing)
                                     : -ENOMEM;
 
         if (r < 0)
@@ -112,7 +112,7 @@ int listing_continue(struct listing *listing)
         int r = 0;
 
         while (r >= 0 && !listing->over && !turn_is_spent(listing->supervisor))
-                r = take_page(listing);
+                r = take_listing_page(listing);
         if (r < 0 || !listing->over)
                 return r;
         json_close(&listing->json, "],");

@@ -25,7 +25,7 @@ void slowest_forget(struct slowest *slowest, uint64_t now)
 }
 
 /* Where an earlier run of the same key stands; count: nowhere. */
-static size_t find(const struct slowest *slowest, unsigned watch, const char *key)
+static size_t find_slow_run(const struct slowest *slowest, unsigned watch, const char *key)
 {
         size_t i = 0;
 
@@ -45,7 +45,7 @@ int slowest_note(struct slowest *slowest, unsigned watch, const char *key, const
         /* Nearly every run ends here. */
         if (slowest->count == SLOWEST_MAX && took_usec <= slowest->run[SLOWEST_MAX - 1].took_usec)
                 return 0;
-        place = find(slowest, watch, key);
+        place = find_slow_run(slowest, watch, key);
         if (place < slowest->count && slowest->run[place].took_usec >= took_usec)
                 return 0;
         run.key = strdup(key);

@@ -55,7 +55,7 @@ static bool is_looked_after(const struct supervisor *supervisor, const struct le
         return false;
 }
 
-static void tell(const struct supervisor *supervisor, const struct leftover_finalizer *left)
+static void log_leftover(const struct supervisor *supervisor, const struct leftover_finalizer *left)
 {
         char kind[1024];
 
@@ -73,7 +73,7 @@ static void tell(const struct supervisor *supervisor, const struct leftover_fina
                 supervisor->options->state_directory);
 }
 
-static int add(struct supervisor *supervisor, struct leftover_finalizer *left)
+static int add_leftover(struct supervisor *supervisor, struct leftover_finalizer *left)
 {
         struct leftover_finalizer *grown =
                 reallocarray(supervisor->leftover.item, supervisor->leftover.count + 1, sizeof(*grown));
@@ -84,7 +84,7 @@ static int add(struct supervisor *supervisor, struct leftover_finalizer *left)
         left->objects = objects > 0 ? (uint64_t)objects : 0;
         supervisor->leftover.item = grown;
         supervisor->leftover.item[supervisor->leftover.count++] = *left;
-        tell(supervisor, left);
+        log_leftover(supervisor, left);
         return 0;
 }
 
@@ -95,7 +95,7 @@ static void add_line(struct text *text, const char *finalizer, const char *kind,
 }
 
 /* In place: a SIGKILL finds the one or the other. */
-static int write_file(const char *path, const struct text *text)
+static int write_leftovers(const char *path, const struct text *text)
 {
         int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), r = 0;
 
@@ -121,7 +121,7 @@ static int read_lines(struct supervisor *supervisor, char *content, struct text 
                     is_looked_after(supervisor, &left))
                         continue;
                 add_line(ret, left.finalizer, left.kind, left.api_version, left.watch);
-                r = add(supervisor, &left);
+                r = add_leftover(supervisor, &left);
                 if (r < 0)
                         return r;
         }
@@ -150,7 +150,7 @@ int leftover_finalizers_review(struct supervisor *supervisor)
                 if (config->watch[i].finalizer)
                         add_line(&text, config->watch[i].finalizer_key, config->watch[i].kind,
                                  config->watch[i].api_version, config->watch[i].name);
-        return text.failed ? -ENOMEM : write_file(path, &text);
+        return text.failed ? -ENOMEM : write_leftovers(path, &text);
 }
 
 void leftover_finalizers_free(struct supervisor *supervisor)

@@ -112,7 +112,7 @@ static bool is_ours(int fd, struct stat *ret)
 }
 
 /* -ENOENT: there is none; -EBADMSG: it is not what we have written. */
-static int read_file(const char *path, struct file **ret)
+static int read_under_way(const char *path, struct file **ret)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         _cleanup_free_ struct file *file = NULL;
@@ -186,7 +186,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
 {
         _cleanup_free_ struct file *file = NULL;
         const char *doubt = NULL;
-        int r = read_file(path, &file);
+        int r = read_under_way(path, &file);
 
         if (r == -ENOENT) {
                 r = judge_missing(supervisor, &doubt);

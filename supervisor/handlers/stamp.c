@@ -12,7 +12,7 @@
 #include "controller/run/retry-kept.h"
 #include "supervisor/supervisor.h"
 
-static uint64_t add_text(uint64_t stamp, const char *text)
+static uint64_t stamp_text(uint64_t stamp, const char *text)
 {
         /* With its end, so that "ab", "c" is not "a", "bc". */
         return XXH3_64bits_withSeed(text, strlen(text) + 1, stamp);
@@ -34,15 +34,15 @@ static uint64_t add_file(uint64_t stamp, const char *argument)
 
 uint64_t handler_stamp(const struct config_handler *handler)
 {
-        uint64_t stamp = add_text((uint64_t)handler->kind, RECONCILED_VERSION), names = 0;
+        uint64_t stamp = stamp_text((uint64_t)handler->kind, RECONCILED_VERSION), names = 0;
 
         for (size_t i = 0; i < handler->exec_count; i++)
-                stamp = add_file(add_text(stamp, handler->exec[i]), handler->exec[i]);
+                stamp = add_file(stamp_text(stamp, handler->exec[i]), handler->exec[i]);
         /* A sum: the order in which the file has them is nothing that a handler sees. */
         for (size_t i = 0; i < handler->environment_count; i++)
-                names += add_text(0, handler->environment[i].name);
+                names += stamp_text(0, handler->environment[i].name);
         stamp = XXH3_64bits_withSeed(&names, sizeof(names), stamp);
-        stamp = add_text(stamp, handler->version ? handler->version : "");
+        stamp = stamp_text(stamp, handler->version ? handler->version : "");
         return stamp ? stamp : 1;
 }
 

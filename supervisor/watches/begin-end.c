@@ -18,7 +18,7 @@
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/place.h"
 
-int watches_new(struct supervisor *supervisor)
+int supervisor_watches_new(struct supervisor *supervisor)
 {
         struct controller *controller = &supervisor->controller;
         size_t room = controller->watch_room;
@@ -94,7 +94,7 @@ int watch_begin_again(struct watch *watch)
         return r < 0 ? r : child_start(child);
 }
 
-void watches_free(struct supervisor *supervisor)
+void supervisor_watches_free(struct supervisor *supervisor)
 {
         for (size_t i = 0; supervisor->place && i < supervisor->controller.watch_room; i++)
                 place_done(&supervisor->place[i]);

@@ -6,8 +6,8 @@
 
 struct supervisor;
 
-int watches_new(struct supervisor *supervisor); /* the places; -ENOMEM */
-void watches_free(struct supervisor *supervisor);
+int supervisor_watches_new(struct supervisor *supervisor); /* the places; -ENOMEM */
+void supervisor_watches_free(struct supervisor *supervisor);
 /* In a free place. Negative errno. */
 int watch_begin(struct supervisor *supervisor, const struct config_watch *config);
 /* Its watcher is gone, and nothing of it runs: begins as at a start, with a new watcher. -EAGAIN: it takes

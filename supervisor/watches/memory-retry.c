@@ -31,7 +31,7 @@ static uint64_t pause_of(const struct watch *watch)
         return pause < PAUSE_MAX ? pause : PAUSE_MAX;
 }
 
-static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_memory_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct watch *watch = userdata;
         struct memory_retry *retry = &place_of(watch)->memory_retry;
@@ -55,7 +55,7 @@ static void wait_for_room(struct watch *watch)
         if (retry->timer || retry->is_due || (watch->config->owner && watch->synced))
                 return;
         if (sd_event_add_time_relative(supervisor_of(watch)->event, &retry->timer, CLOCK_BOOTTIME,
-                                       pause_of(watch), USEC_PER_SEC, on_pause_over, watch) < 0)
+                                       pause_of(watch), USEC_PER_SEC, on_memory_pause_over, watch) < 0)
                 log_warning("watch %s cannot be restarted without a reload: there is no timer",
                             watch->config->name);
 }
@@ -79,7 +79,7 @@ int memory_retry_over(struct watch *watch)
 }
 
 /* The watcher's store is thrown away anyway, so the watcher need not end in order. */
-static int go_on(struct watch *watch)
+static int retry_memory(struct watch *watch)
 {
         struct memory_retry *retry = &place_of(watch)->memory_retry;
         int r;
@@ -104,7 +104,7 @@ void memory_retry_continue(struct supervisor *supervisor)
 {
         FOREACH_WATCH(watch, &supervisor->controller) {
                 int r = place_of(watch)->memory_retry.is_due && supervisor->phase == PHASE_RUNNING
-                                ? go_on(watch)
+                                ? retry_memory(watch)
                                 : 0;
 
                 if (r < 0)

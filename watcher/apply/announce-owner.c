@@ -103,7 +103,7 @@ int owned_again(struct watcher *watcher, const struct store_object *object)
         return owner.key[0] ? store_owner_add(watcher->store, owner.uid, object->key) : 0;
 }
 
-int owned_changed(struct watcher *watcher, const struct store_object *object)
+int announce_owners(struct watcher *watcher, const struct store_object *object)
 {
         struct owner owner;
 
@@ -113,7 +113,7 @@ int owned_changed(struct watcher *watcher, const struct store_object *object)
         return owner.key[0] ? mark_owner(watcher, object->resource_version, &owner) : 0;
 }
 
-static int leave(struct watcher *watcher, const char *key)
+static int leave_left_owner(struct watcher *watcher, const char *key)
 {
         struct store_object stored;
         int r = store_peek(watcher->store, key, &stored);
@@ -127,7 +127,7 @@ static int leave(struct watcher *watcher, const char *key)
 
 int owned_gone(struct watcher *watcher, const char *key)
 {
-        int r = watcher->config->related ? leave(watcher, key) : leave_owner(watcher, key, NULL);
+        int r = watcher->config->related ? leave_left_owner(watcher, key) : leave_owner(watcher, key, NULL);
 
         if (r >= 0)
                 r = store_remove(watcher->store, key);

@@ -21,6 +21,6 @@ int owned_before_put(struct watcher *watcher, const struct store_object *object)
  * or the errno of the store. */
 int owned_again(struct watcher *watcher, const struct store_object *object);
 /* Announces the change. 0, or the errno of the store. */
-int owned_changed(struct watcher *watcher, const struct store_object *object);
+int announce_owners(struct watcher *watcher, const struct store_object *object);
 /* The object is gone: announces that, and removes it. Negative: the store failed (fatal was said). */
 int owned_gone(struct watcher *watcher, const char *key);

@@ -67,7 +67,7 @@ struct sweep {
         struct batch *batch;
 };
 
-static int take_object(const struct store_object *object, void *userdata)
+static int take_stored_object(const struct store_object *object, void *userdata)
 {
         struct sweep *sweep = userdata;
         struct record_change change = {
@@ -101,7 +101,8 @@ static int sweep(struct watcher *watcher, struct batch *batch)
 
         if (!watcher->announce.sweep_after || room == 0)
                 return 0;
-        r = store_visit_objects(watcher->store, watcher->announce.sweep_after, room, take_object, &objects);
+        r = store_visit_objects(watcher->store, watcher->announce.sweep_after, room, take_stored_object,
+                                &objects);
         if (r >= 0 && (size_t)r < room && watcher->first_synced) {
                 free(watcher->announce.sweep_after);
                 watcher->announce.sweep_after = NULL;

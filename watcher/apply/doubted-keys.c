@@ -16,7 +16,7 @@ int doubts_set(struct watcher *watcher, struct message **message)
         return 0;
 }
 
-static int compare(const void *key, const void *member)
+static int compare_keys(const void *key, const void *member)
 {
         const struct record_doubt *a = key, *b = member;
         int order = strcmp(a->key, b->key);
@@ -32,7 +32,7 @@ enum doubt doubt_of(const struct watcher *watcher, const char *key, const char *
         if (!list || list->doubt_count == 0)
                 return DOUBT_NONE;
         found = bsearch(&(struct record_doubt){.key = key, .uid = uid}, list->doubt, list->doubt_count,
-                        sizeof(*list->doubt), compare);
+                        sizeof(*list->doubt), compare_keys);
         if (!found || found->until_boottime <= clock_boottime_usec())
                 return DOUBT_NONE;
         return found->unread ? DOUBT_UNREAD : DOUBT_PROGRAM;

@@ -40,7 +40,7 @@ struct finalizer_search {
         char unseen[UNSEEN_MAX];
 };
 
-static void ask(struct finalizer_search *search);
+static void finalizer_search_ask(struct finalizer_search *search);
 
 static void end_page(struct finalizer_search *search)
 {
@@ -85,7 +85,7 @@ bool finalizer_search_is_through(struct watcher *watcher)
         if (!search || search->done)
                 return true;
         if (!search->transfer && !search->timer)
-                ask(search);
+                finalizer_search_ask(search);
         return search->unseen[0] != '\0';
 }
 
@@ -96,7 +96,7 @@ const char *finalizer_search_unseen(const struct watcher *watcher)
 
 /* ---- what comes */
 
-static int take(struct watcher *watcher, const char *item, size_t size)
+static int take_search_item(struct watcher *watcher, const char *item, size_t size)
 {
         struct finalizer_view view;
         struct identity identity;
@@ -123,10 +123,11 @@ static int take(struct watcher *watcher, const char *item, size_t size)
 
 static int on_item(const char *item, size_t size, void *userdata)
 {
-        return item ? take(userdata, item, size) : 0;
+        return item ? take_search_item(userdata, item, size) : 0;
 }
 
-static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
+static int on_finalizer_search_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size,
+                                    void *userdata)
 {
         struct finalizer_search *search = userdata;
         int r = scan_list_feed(search->list, bytes, size);
@@ -134,17 +135,19 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         return r < 0 ? r : announce_in_time(search->watcher);
 }
 
-static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_finalizer_search_retry(sd_event_source *source _unused_, uint64_t usec _unused_,
+                                     void *userdata)
 {
         struct finalizer_search *search = userdata;
 
         search->timer = sd_event_source_disable_unref(search->timer);
-        ask(search);
+        finalizer_search_ask(search);
         return 0;
 }
 
 /* An expired token makes the search begin again. */
-static void failed(struct finalizer_search *search, const struct kube_error *error, uint64_t serial)
+static void finalizer_search_failed(struct finalizer_search *search, const struct kube_error *error,
+                                    uint64_t serial)
 {
         struct watcher *watcher = search->watcher;
         const char *why = error->message ? error->message : "its answer is no list";
@@ -158,8 +161,8 @@ static void failed(struct finalizer_search *search, const struct kube_error *err
                         "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
-        retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures), on_retry,
-                          search);
+        retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures),
+                          on_finalizer_search_retry, search);
         announce_soon(watcher); /* and report it */
 }
 
@@ -176,7 +179,7 @@ static void page_taken(struct finalizer_search *search, const struct scan_list_m
         search->stream += !search->continue_token;
         end_page(search);
         if (search->stream < watcher->stream_count) {
-                ask(search);
+                finalizer_search_ask(search);
                 return;
         }
         search->done = true;
@@ -185,8 +188,8 @@ static void page_taken(struct finalizer_search *search, const struct scan_list_m
         announce_soon(watcher);
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_finalizer_search_done(struct kube_transfer *transfer _unused_,
+                                     const struct kube_response *response, void *userdata)
 {
         struct finalizer_search *search = userdata;
         struct scan_list_metadata metadata;
@@ -199,10 +202,10 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                 return;
         }
         end_page(search);
-        failed(search, &response->error, response->credential_serial);
+        finalizer_search_failed(search, &response->error, response->credential_serial);
 }
 
-static void ask(struct finalizer_search *search)
+static void finalizer_search_ask(struct finalizer_search *search)
 {
         struct watcher *watcher = search->watcher;
         const struct stream *stream = &watcher->stream[search->stream];
@@ -212,8 +215,8 @@ static void ask(struct finalizer_search *search)
                 .method = "GET",
                 .accept = REQUEST_ACCEPT_LIST_METADATA,
                 .timeout_usec = PAGE_TIMEOUT_USEC,
-                .on_data = on_data,
-                .on_done = on_done,
+                .on_data = on_finalizer_search_data,
+                .on_done = on_finalizer_search_done,
                 .userdata = search,
         };
         int r = base ? scan_list_new(ITEM_MAX, on_item, watcher, &search->list) : -ENOMEM;

@@ -10,7 +10,8 @@
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 
-static int look(const struct watcher *watcher, const struct store_object *object, struct finalizer_view *ret)
+static int look_at_finalizer(const struct watcher *watcher, const struct store_object *object,
+                             struct finalizer_view *ret)
 {
         return finalizer_look(object->json, object->json_size, watcher->config->finalizer, ret);
 }
@@ -28,7 +29,7 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
 
         if (!watcher->config->holds && (!watcher->config->releases || object->free))
                 return FINALIZER_FINE;
-        return look(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
+        return look_at_finalizer(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
 }
 
 /* Whether our finalizer was seen on the object since its deletion began. Where a watch that wanted the
@@ -71,7 +72,7 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
         if (!watcher->config->holds &&
             !(watcher->config->releases && listed && !watcher->first_synced && !object->free))
                 return 0;
-        if (look(watcher, object, &view) < 0)
+        if (look_at_finalizer(watcher, object, &view) < 0)
                 return 0;
         object->finalizer = state_of(watcher, &view);
         if (!watcher->config->holds || !view.deleting)

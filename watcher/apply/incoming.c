@@ -134,7 +134,7 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                 if (r >= 0)
                         r = store_put(watcher->store, object);
                 if (r >= 0 && dirty && is_owned(watcher))
-                        return owned_changed(watcher, object);
+                        return announce_owners(watcher, object);
                 if (r >= 0 && dirty && (stream->list_replaces || !is_swept(watcher, object, listed)))
                         r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
@@ -148,7 +148,7 @@ static bool is_from_the_past(const struct stream *stream, const char *version)
         return stream->state == STREAM_WATCHING && !resource_version_less(stream->watched_version, version);
 }
 
-static int advance(struct stream *stream, const char *version)
+static int advance_position(struct stream *stream, const char *version)
 {
         return stream->state == STREAM_WATCHING && resource_version_less(stream->resource_version, version)
                        ? stream_set_resource_version(stream, version)
@@ -328,7 +328,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
 }
 
 /* A stored object stays as it is, and does not count as absent; one that is not stored waits. */
-static int leave_out(struct stream *stream, const struct identity *identity)
+static int leave_out_object(struct stream *stream, const struct identity *identity)
 {
         struct store *store = stream->watcher->store;
         struct store_object stored;
@@ -349,7 +349,7 @@ static int apply_chosen(struct stream *stream, const struct identity *identity, 
         struct watcher *watcher = stream->watcher;
 
         if (doubt_of(watcher, identity->key, identity->uid) == DOUBT_UNREAD)
-                return of_store(watcher, leave_out(stream, identity));
+                return of_store(watcher, leave_out_object(stream, identity));
         return passes_filter(watcher, identity, json, size)
                        ? apply_read(stream, identity, json, size, listed)
                        : of_store(watcher, apply_filtered(stream, identity));
@@ -373,7 +373,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r == -ECANCELED)
                 return r; /* it was reported already */
         if (r >= 0 && !listed)
-                r = advance(stream, identity.resource_version);
+                r = advance_position(stream, identity.resource_version);
         return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
 }
 
@@ -436,7 +436,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         if (r < 0)
                 return store_failed(watcher, r);
         /* A DELETED may carry an old version (kubernetes#58545); the stream's version never goes down. */
-        if (advance(stream, identity.resource_version) < 0)
+        if (advance_position(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);
         if (!scope_chooses(watcher, identity.key))
                 return 0;

@@ -13,7 +13,7 @@
 
 #define HASH_DIGITS 16
 
-static void append(struct text *text, const char *string)
+static void append_word(struct text *text, const char *string)
 {
         text_append(text, string, strlen(string) + 1);
 }
@@ -26,7 +26,7 @@ static int hash_resource(const struct message_config_watcher *config, uint64_t *
 
         text_append(&text, config->api_version, slash ? (size_t)(slash - config->api_version) : 0);
         text_append(&text, "", 1);
-        append(&text, config->kind);
+        append_word(&text, config->kind);
         if (text.failed)
                 return -ENOMEM;
         *ret = XXH3_64bits(text.data, text.size);
@@ -37,23 +37,23 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
 
-        append(&text, config->api_version);
-        append(&text, config->kind);
-        append(&text, config->label_selector);
-        append(&text, config->field_selector);
+        append_word(&text, config->api_version);
+        append_word(&text, config->kind);
+        append_word(&text, config->label_selector);
+        append_word(&text, config->field_selector);
         for (size_t i = 0; i < config->namespace_count; i++)
-                append(&text, config->namespace[i].value);
+                append_word(&text, config->namespace[i].value);
         if (config->owner_kind[0]) {
-                append(&text, config->related ? "/related" : "/owner");
-                append(&text, config->owner_api_version);
-                append(&text, config->owner_kind);
+                append_word(&text, config->related ? "/related" : "/owner");
+                append_word(&text, config->owner_api_version);
+                append_word(&text, config->owner_kind);
         }
         if (config->filter[0]) {
-                append(&text, "/filter");
-                append(&text, config->filter);
+                append_word(&text, "/filter");
+                append_word(&text, config->filter);
         }
         if (config->metadata_only)
-                append(&text, "/metadata"); /* no namespace can have this name */
+                append_word(&text, "/metadata"); /* no namespace can have this name */
         if (text.failed)
                 return -ENOMEM;
         *ret = XXH3_64bits(text.data, text.size);

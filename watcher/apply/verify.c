@@ -145,7 +145,8 @@ static bool may_be_unselected(const struct watcher *watcher, const struct store_
                doubt_of(watcher, question->key, question->uid) != DOUBT_UNREAD;
 }
 
-static int judge(struct watcher *watcher, const struct store_question *question, enum verdict verdict)
+static int judge_absence(struct watcher *watcher, const struct store_question *question,
+                         enum verdict verdict)
 {
         const struct verification_callbacks *callbacks = watcher->verification->callbacks;
         const struct stream *stream = stream_of_key(watcher, question->key);
@@ -163,7 +164,7 @@ static int judge(struct watcher *watcher, const struct store_question *question,
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_verify_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
 
@@ -180,7 +181,8 @@ static void retry_later(struct watcher *watcher)
 
         if (!verification->retry_timer)
                 retry_timer_start(watcher, &verification->retry_timer,
-                                  failures_delay(watcher, &verification->failures), on_retry, watcher);
+                                  failures_delay(watcher, &verification->failures), on_verify_retry,
+                                  watcher);
 }
 
 /* Logged once: the refusal lasts until somebody grants the right, and until then the deletion stays
@@ -198,8 +200,8 @@ static void tell_refusal(const struct question *question, const struct kube_resp
                 watcher->config->watch, question->stored.key, response->error.message);
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_verify_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                           void *userdata)
 {
         struct question *question = userdata;
         struct watcher *watcher = question->watcher;
@@ -213,7 +215,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
         if (verdict != VERDICT_UNKNOWN) {
                 watcher->verification->failures.delay_usec = 0;
-                (void)judge(watcher, &question->stored, verdict); /* a failure was reported */
+                (void)judge_absence(watcher, &question->stored, verdict); /* a failure was reported */
                 question_free(question);
                 announce_soon(watcher);
                 verification_continue(watcher);
@@ -228,14 +230,14 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
 /* ---- questions */
 
-static int ask(struct watcher *watcher, struct question *question)
+static int verify_ask(struct watcher *watcher, struct question *question)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
         struct kube_request request = {
                 .method = "GET",
                 .accept = request_accept(watcher, REQUEST_WATCH),
                 .timeout_usec = QUESTION_TIMEOUT_USEC,
-                .on_done = on_done,
+                .on_done = on_verify_done,
                 .userdata = question,
         };
         int r = kube_key_split(question->stored.key, &namespace_name, &name);
@@ -301,7 +303,7 @@ static int ask_next(struct watcher *watcher)
         question->next = verification->asked;
         verification->asked = question;
         verification->asked_count++;
-        if (ask(watcher, question) >= 0)
+        if (verify_ask(watcher, question) >= 0)
                 return 1;
         unlink_asked(verification, question);
         question_free(question);

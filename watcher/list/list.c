@@ -74,7 +74,8 @@ static void expect_page(struct stream *stream)
 
 /* ---- what comes */
 
-static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
+static int on_list_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size,
+                        void *userdata)
 {
         struct stream *stream = userdata;
         int r = scan_list_feed(stream->list, bytes, size);
@@ -131,8 +132,8 @@ static void page_finished(struct stream *stream)
         }
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_list_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                         void *userdata)
 {
         struct stream *stream = userdata;
         _cleanup_kube_error_ struct kube_error error = stream->stream_error;
@@ -159,8 +160,8 @@ void list_page(struct stream *stream)
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_LIST),
                 .timeout_usec = PAGE_TIMEOUT_USEC,
-                .on_data = on_data,
-                .on_done = on_done,
+                .on_data = on_list_data,
+                .on_done = on_list_done,
                 .userdata = stream,
         };
         int r;

@@ -52,7 +52,7 @@ static void on_answer(struct kube_transfer *transfer _unused_, const struct kube
         ask_next(watcher);
 }
 
-static int ask(struct stream *stream)
+static int namespaces_ask(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
         _cleanup_text_ struct text path = TEXT_EMPTY;
@@ -65,7 +65,7 @@ static int ask(struct stream *stream)
                            : kube_client_start(watcher->client, &request, &watcher->namespaces.question);
 }
 
-static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_namespaces_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
 
@@ -85,12 +85,13 @@ static void ask_next(struct watcher *watcher)
                 struct stream *stream = &watcher->stream[watcher->namespaces.asked];
 
                 if (stream->namespace_name[0] && stream->presence != NAMESPACE_FOUND &&
-                    stream->presence != NAMESPACE_HIDDEN && ask(stream) >= 0)
+                    stream->presence != NAMESPACE_HIDDEN && namespaces_ask(stream) >= 0)
                         return;
         }
         if (missing)
                 (void)sd_event_add_time_relative(watcher->child->event, &watcher->namespaces.timer,
-                                                 CLOCK_MONOTONIC, AGAIN_USEC, 0, on_again, watcher);
+                                                 CLOCK_MONOTONIC, AGAIN_USEC, 0, on_namespaces_again,
+                                                 watcher);
 }
 
 void missing_namespaces_look(struct watcher *watcher)

@@ -17,7 +17,7 @@
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define PATIENCE_MIN_USEC  USEC_PER_SEC
 
-static int ask(struct stream *stream);
+static int probe_ask(struct stream *stream);
 
 void probe_found_older(struct stream *stream, const char *found)
 {
@@ -33,7 +33,7 @@ void probe_found_older(struct stream *stream, const char *found)
 }
 
 /* The version of the list itself, which has at most one item. NULL: it cannot be read. */
-static char *version_of(const struct kube_response *response)
+static char *probed_version(const struct kube_response *response)
 {
         struct scan_object list;
         char *version = NULL;
@@ -67,21 +67,21 @@ static void passed(struct stream *stream)
         settle(stream);
 }
 
-static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_probe_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct stream *stream = userdata;
 
         stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
-        (void)ask(stream); /* a failure was reported */
+        (void)probe_ask(stream); /* a failure was reported */
         return 0;
 }
 
 static void ask_in(struct stream *stream, uint64_t delay_usec)
 {
-        retry_timer_start(stream->watcher, &stream->probe.timer, delay_usec, on_retry, stream);
+        retry_timer_start(stream->watcher, &stream->probe.timer, delay_usec, on_probe_retry, stream);
 }
 
-static void failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
+static void probe_failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
 {
         struct watcher *watcher = stream->watcher;
         struct kube_error error = *cause; /* all but the message is borrowed */
@@ -108,8 +108,8 @@ static bool is_refusal(const struct kube_error *error)
                error->http_status < 500 && !kube_error_is_passing(error);
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_probe_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                          void *userdata)
 {
         struct stream *stream = userdata;
         _cleanup_free_ char *version = NULL;
@@ -123,9 +123,9 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                 return;
         }
         if (response->error.failure == KUBE_FAILURE_NONE)
-                version = version_of(response);
+                version = probed_version(response);
         if (!version) {
-                failed(stream, &response->error, response->credential_serial);
+                probe_failed(stream, &response->error, response->credential_serial);
         } else if (resource_version_less(version, stream->watched_version)) {
                 probe_found_older(stream, version);
         } else {
@@ -143,7 +143,7 @@ static uint64_t patience(const struct stream *stream)
                                                                : PATIENCE_MIN_USEC;
 }
 
-static int ask(struct stream *stream)
+static int probe_ask(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
         _cleanup_free_ char *path = request_path(stream, REQUEST_PROBE);
@@ -152,7 +152,7 @@ static int ask(struct stream *stream)
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_PROBE),
                 .timeout_usec = patience(stream),
-                .on_done = on_done,
+                .on_done = on_probe_done,
                 .userdata = stream,
         };
         int r;
@@ -180,5 +180,5 @@ void probe_start(struct stream *stream)
         if (stream->probe.failures.count > 0 && retry > now)
                 ask_in(stream, retry - now);
         else
-                (void)ask(stream); /* a failure was reported */
+                (void)probe_ask(stream); /* a failure was reported */
 }

@@ -87,7 +87,7 @@ bool request_is_left_out(const struct watcher *watcher, enum optional optional)
         return (watcher->left_out & optional) && clock_boottime_usec() < watcher->left_out_until;
 }
 
-static bool leave_out(struct watcher *watcher, enum optional optional, const char *name)
+static bool leave_out_parameter(struct watcher *watcher, enum optional optional, const char *name)
 {
         uint64_t now = clock_boottime_usec();
 
@@ -109,9 +109,9 @@ static bool leave_out(struct watcher *watcher, enum optional optional, const cha
 bool request_reduce(struct watcher *watcher, enum phase phase)
 {
         if (phase == PHASE_LIST)
-                return leave_out(watcher, OPTIONAL_LIMIT, "limit");
-        return leave_out(watcher, OPTIONAL_BOOKMARKS, "allowWatchBookmarks") ||
-               leave_out(watcher, OPTIONAL_TIMEOUT, "timeoutSeconds");
+                return leave_out_parameter(watcher, OPTIONAL_LIMIT, "limit");
+        return leave_out_parameter(watcher, OPTIONAL_BOOKMARKS, "allowWatchBookmarks") ||
+               leave_out_parameter(watcher, OPTIONAL_TIMEOUT, "timeoutSeconds");
 }
 
 bool request_may_stream_list(const struct stream *stream)

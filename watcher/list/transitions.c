@@ -32,7 +32,7 @@ static void list_again(struct stream *stream)
         setup_identify(stream->watcher);
 }
 
-static void go_on(struct stream *stream)
+static void stream_go_on(struct stream *stream)
 {
         switch (stream->state) {
         case STREAM_WAITING_TO_WATCH:
@@ -80,7 +80,7 @@ void streams_resume(struct watcher *watcher)
                 if (stream->refreshed || stream->state < STREAM_WAITING_TO_LIST)
                         continue;
                 stream->refreshed = true;
-                go_on(stream);
+                stream_go_on(stream);
         }
 }
 
@@ -89,7 +89,7 @@ static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_
         struct stream *stream = userdata;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        go_on(stream);
+        stream_go_on(stream);
         return 0;
 }
 
@@ -217,7 +217,8 @@ static int64_t settle_reaction(struct stream *stream, enum phase phase, const st
         return failures_note(watcher, &stream->failures, error, serial);
 }
 
-static void failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
+static void transition_failed(struct stream *stream, enum phase phase, const struct kube_error *error,
+                              uint64_t serial)
 {
         enum reaction reaction = reaction_to(phase, answer_in(stream, phase, error));
         int64_t delay = settle_reaction(stream, phase, error, serial, &reaction);
@@ -232,7 +233,7 @@ static void failed(struct stream *stream, enum phase phase, const struct kube_er
 
 /* ---- the end of a list */
 
-static void replace(struct stream *stream)
+static void replace_stream(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
 
@@ -280,8 +281,8 @@ static void closed(struct stream *stream)
 }
 
 const struct stream_driver stream_transitions = {
-        .failed = failed,
+        .failed = transition_failed,
         .listed = listed,
         .closed = closed,
-        .replaced = replace,
+        .replaced = replace_stream,
 };

@@ -12,7 +12,7 @@
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 
-static void end_with(struct stream *stream, enum kube_failure failure, const char *text)
+static void end_stream_with(struct stream *stream, enum kube_failure failure, const char *text)
 {
         kube_error_set(&stream->stream_error, failure, "%s", text);
 }
@@ -38,7 +38,8 @@ static int take_initial_bookmark(struct stream *stream, const struct scan_object
         if (!end)
                 return 0;
         if (!stream->list_replaces && resource_version_less(version, stream->resource_version)) {
-                end_with(stream, KUBE_FAILURE_PROTOCOL, "the streamed list is older than what is known");
+                end_stream_with(stream, KUBE_FAILURE_PROTOCOL,
+                                "the streamed list is older than what is known");
                 return -ECANCELED;
         }
         stream->state = STREAM_WATCHING;
@@ -76,7 +77,7 @@ struct event {
         struct span type, object;
 };
 
-static int take_member(struct span key, struct span value, void *userdata)
+static int take_event_member(struct span key, struct span value, void *userdata)
 {
         struct event *event = userdata;
 
@@ -111,7 +112,7 @@ static int undecodable(struct stream *stream, const char *what)
         stream->watcher->count.undecodable++;
         log_warning("watch %s: %s; %s", stream->watcher->config->watch, what,
                     stream->bad_line ? "everything is listed anew" : "the stream is resumed");
-        end_with(stream, stream->bad_line ? KUBE_FAILURE_PROTOCOL : KUBE_FAILURE_INTERRUPTED, what);
+        end_stream_with(stream, stream->bad_line ? KUBE_FAILURE_PROTOCOL : KUBE_FAILURE_INTERRUPTED, what);
         stream->bad_line = true;
         return -ECANCELED;
 }
@@ -131,7 +132,7 @@ int event_take(const char *line, size_t size, void *userdata)
                 return 0;
         r = scan_value(line, size, &whole);
         if (r >= 0)
-                r = scan_members(whole, take_member, &event);
+                r = scan_members(whole, take_event_member, &event);
         if (r < 0 || !event.type.start || !event.object.start)
                 return undecodable(stream, "a line of the watch is no event");
         stream->watcher->count.events++;

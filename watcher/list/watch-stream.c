@@ -40,7 +40,8 @@ static void note_life(struct stream *stream)
                 stream_succeeded(stream);
 }
 
-static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
+static int on_stream_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size,
+                          void *userdata)
 {
         struct stream *stream = userdata;
         struct watcher *watcher = stream->watcher;
@@ -110,8 +111,8 @@ static void stop(struct stream *stream)
         frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
 }
 
-static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+static void on_stream_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                           void *userdata)
 {
         struct stream *stream = userdata;
         bool initial = stream->state == STREAM_INITIAL;
@@ -135,7 +136,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
 /* ---- the timer: a watch that has lasted, then one that is silent */
 
-static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_stream_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct stream *stream = userdata;
         struct kube_error error = KUBE_ERROR_NONE;
@@ -176,7 +177,7 @@ static uint64_t silence_allowed(const struct stream *stream)
 
 static void timer_arm(struct stream *stream)
 {
-        stream_timer_arm(stream, silence_allowed(stream), on_timer);
+        stream_timer_arm(stream, silence_allowed(stream), on_stream_timer);
 }
 
 /* ---- start */
@@ -191,7 +192,7 @@ static uint64_t random_timeout_sec(const struct watcher *watcher)
         return least + random_below(least + 1);
 }
 
-static void start(struct stream *stream, enum stream_state state, enum request kind)
+static void start_stream_state(struct stream *stream, enum stream_state state, enum request kind)
 {
         struct watcher *watcher = stream->watcher;
         _cleanup_free_ char *path = NULL;
@@ -199,8 +200,8 @@ static void start(struct stream *stream, enum stream_state state, enum request k
                 .method = "GET",
                 .accept = request_accept(watcher, kind),
                 .on_accepted = on_accepted,
-                .on_data = on_data,
-                .on_done = on_done,
+                .on_data = on_stream_data,
+                .on_done = on_stream_done,
                 .userdata = stream,
         };
         char *from = strdup(kind == REQUEST_WATCH ? stream->resource_version : "");
@@ -229,10 +230,10 @@ static void start(struct stream *stream, enum stream_state state, enum request k
 
 void watch_start(struct stream *stream)
 {
-        start(stream, STREAM_WATCHING, REQUEST_WATCH);
+        start_stream_state(stream, STREAM_WATCHING, REQUEST_WATCH);
 }
 
 void watch_initial(struct stream *stream)
 {
-        start(stream, STREAM_INITIAL, REQUEST_INITIAL);
+        start_stream_state(stream, STREAM_INITIAL, REQUEST_INITIAL);
 }

@@ -18,7 +18,7 @@ static int check_member(const cJSON *member, int index, struct error *error);
 
 static const struct answer_list events = {"events", check_member, {"reason", NULL}};
 
-static int wrong(struct error *error, int index, const char *key, const char *text)
+static int wrong_event(struct error *error, int index, const char *key, const char *text)
 {
         return answer_list_wrong(&events, index, key, text, error);
 }
@@ -29,13 +29,13 @@ static int check_member(const cJSON *member, int index, struct error *error)
         bool is_word = strcmp(key, "reason") == 0 || strcmp(key, "action") == 0;
 
         if (!is_word && strcmp(key, "type") != 0 && strcmp(key, "note") != 0)
-                return wrong(error, index, key, "is unknown; known are type, reason, action and note");
+                return wrong_event(error, index, key, "is unknown; known are type, reason, action and note");
         if (!text)
-                return wrong(error, index, key, "must be a text");
+                return wrong_event(error, index, key, "must be a text");
         if (strcmp(key, "type") == 0 && strcmp(text, "Normal") != 0 && strcmp(text, "Warning") != 0)
-                return wrong(error, index, key, "must be \"Normal\" or \"Warning\"");
+                return wrong_event(error, index, key, "must be \"Normal\" or \"Warning\"");
         if (is_word && (strlen(text) == 0 || strlen(text) > WORD_MAX || strspn(text, WORD) != strlen(text)))
-                return wrong(error, index, key, "must be one word of at most 128 characters");
+                return wrong_event(error, index, key, "must be one word of at most 128 characters");
         return 0;
 }
 
@@ -48,7 +48,7 @@ int events_check(const cJSON *list, struct error *error)
                 return error_set(error, -EINVAL, "the handler's answer: events: must be a list");
         cJSON_ArrayForEach(item, list)
         {
-                int r = index == EVENTS_MAX ? wrong(error, index, "", "at most 100 are accepted")
+                int r = index == EVENTS_MAX ? wrong_event(error, index, "", "at most 100 are accepted")
                                             : answer_list_check_item(&events, item, index, error);
 
                 if (r < 0)

@@ -32,7 +32,7 @@ static const struct {
         {"metadata", "generation", "it belongs to the API server"},
 };
 
-static int wrong(struct error *error, const char *key, const char *text)
+static int wrong_answer(struct error *error, const char *key, const char *text)
 {
         return error_set(error, -EINVAL, "the handler's answer: %s: %s", key, text);
 }
@@ -51,7 +51,7 @@ static int check_members(const cJSON *object, const char *parent, struct error *
                                 continue;
                         snprintf(key, sizeof(key), "patch.%s%s%s", parent, parent[0] ? "." : "",
                                  untouchable[i].name);
-                        return wrong(error, key, untouchable[i].why);
+                        return wrong_answer(error, key, untouchable[i].why);
                 }
         }
         return 0;
@@ -69,9 +69,9 @@ static int check_patch(const cJSON *patch, struct error *error)
                 if (strcmp(member->string, "metadata") != 0)
                         continue;
                 if (metadata)
-                        return wrong(error, "patch.metadata", "stands there twice");
+                        return wrong_answer(error, "patch.metadata", "stands there twice");
                 if (!cJSON_IsObject(member))
-                        return wrong(error, "patch.metadata", "must be an object");
+                        return wrong_answer(error, "patch.metadata", "must be an object");
                 metadata = member;
         }
         return check_members(metadata, "metadata", error);
@@ -82,14 +82,15 @@ static int take_requeue(struct answer *answer, const cJSON *value, struct error 
         const char *text = cJSON_GetStringValue(value);
 
         if (!text || duration_parse(text, &answer->requeue_after_usec) < 0)
-                return wrong(error, "requeueAfter", "must be a duration as text, like \"30s\" or \"1h30m\"");
+                return wrong_answer(error, "requeueAfter",
+                                    "must be a duration as text, like \"30s\" or \"1h30m\"");
         return 0;
 }
 
-static int take_object(const cJSON **place, const cJSON *value, const char *key, struct error *error)
+static int take_answer_object(const cJSON **place, const cJSON *value, const char *key, struct error *error)
 {
         if (!cJSON_IsObject(value))
-                return wrong(error, key, "must be an object");
+                return wrong_answer(error, key, "must be an object");
         *place = value;
         return 0;
 }
@@ -104,14 +105,14 @@ static bool is_known(const char *key)
 
 static int unknown_key(const char *key, struct error *error)
 {
-        return wrong(
+        return wrong_answer(
                 error, key,
                 "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, "
                 "permanent, fatal, "
                 "done and children");
 }
 
-static int take_member(struct answer *answer, const cJSON *value, struct error *error)
+static int take_answer_member(struct answer *answer, const cJSON *value, struct error *error)
 {
         const char *key = value->string;
 
@@ -120,9 +121,9 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         if (cJSON_IsNull(value))
                 return 0;
         if (strcmp(key, "status") == 0)
-                return take_object(&answer->status, value, key, error);
+                return take_answer_object(&answer->status, value, key, error);
         if (strcmp(key, "patch") == 0) {
-                int r = take_object(&answer->patch, value, key, error);
+                int r = take_answer_object(&answer->patch, value, key, error);
 
                 return r < 0 ? r : check_patch(answer->patch, error);
         }
@@ -144,18 +145,18 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
-                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+                return cJSON_IsBool(value) ? 0 : wrong_answer(error, key, "must be true or false");
         }
         if (strcmp(key, "fatal") == 0) {
                 answer->fatal = cJSON_IsTrue(value);
-                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+                return cJSON_IsBool(value) ? 0 : wrong_answer(error, key, "must be true or false");
         }
         if (strcmp(key, "permanent") == 0) {
                 answer->permanent = cJSON_IsTrue(value);
-                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+                return cJSON_IsBool(value) ? 0 : wrong_answer(error, key, "must be true or false");
         }
         if (!cJSON_IsString(value))
-                return wrong(error, key, "must be a text");
+                return wrong_answer(error, key, "must be a text");
         if (strcmp(key, "error") == 0)
                 answer->error = cJSON_GetStringValue(value);
         else
@@ -236,7 +237,7 @@ static int take_members(struct answer *answer, struct error *error)
 
         cJSON_ArrayForEach(member, answer->root)
         {
-                int r = take_member(answer, member, error);
+                int r = take_answer_member(answer, member, error);
 
                 if (r < 0)
                         return r;
@@ -263,7 +264,7 @@ static int take_texts(struct answer *answer, const char *output, size_t size, st
         struct span whole = {output, size};
 
         if (scan_members(whole, take_text, answer) < 0)
-                return wrong(error, "status or patch", "is nested too deeply");
+                return wrong_answer(error, "status or patch", "is nested too deeply");
         return 0;
 }
 
@@ -289,8 +290,8 @@ int answer_parse(const char *output, size_t size, struct answer *ret, struct err
         if (r >= 0)
                 r = take_texts(&answer, output + start, size - start, error);
         if (r >= 0 && !answer.error && (answer.permanent || answer.fatal))
-                r = wrong(error, answer.fatal ? "fatal" : "permanent",
-                          "says how bad an error is, but there is no `error`");
+                r = wrong_answer(error, answer.fatal ? "fatal" : "permanent",
+                                 "says how bad an error is, but there is no `error`");
         if (r < 0) {
                 answer_done(&answer);
                 return r;

@@ -205,7 +205,7 @@ static void describe_end(const struct record_watch *config, const struct process
                 snprintf(end, size, "exited with %d", WEXITSTATUS(result->wait_status));
 }
 
-static void on_done(const struct process_result *result, void *userdata)
+static void on_coprocess_done(const struct process_result *result, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct process *process = TAKE_PTR(coprocess->process);
@@ -260,7 +260,7 @@ static int timer_at(struct coprocess *coprocess, uint64_t usec)
         return r < 0 ? r : sd_event_source_set_enabled(coprocess->timer, SD_EVENT_ONESHOT);
 }
 
-static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
+static int on_handler_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
 {
         struct coprocess *coprocess = userdata;
 
@@ -285,7 +285,7 @@ static int start_clock(struct coprocess *coprocess)
         coprocess->timeout_at = now + coprocess->watch->config->handler_timeout_usec;
         if (!coprocess->timer)
                 return sd_event_add_time(event, &coprocess->timer, CLOCK_MONOTONIC, coprocess->timeout_at, 1,
-                                         on_time, coprocess);
+                                         on_handler_time, coprocess);
         r = sd_event_source_get_enabled(coprocess->timer, &enabled);
         return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, coprocess->timeout_at);
 }
@@ -317,7 +317,7 @@ static int launch(struct coprocess *coprocess)
                 .grace_usec = config->handler_grace_usec,
                 .on_output = on_output,
                 .on_line = log_line,
-                .on_done = on_done,
+                .on_done = on_coprocess_done,
                 .userdata = coprocess,
         };
         int r;
@@ -331,7 +331,7 @@ static int launch(struct coprocess *coprocess)
         return r;
 }
 
-static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_restart_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct coprocess *coprocess = userdata;
 
@@ -344,7 +344,7 @@ static int pause_for(struct coprocess *coprocess, uint64_t usec)
 {
         coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
         return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->pause,
-                                          CLOCK_MONOTONIC, usec, 1, on_pause_over, coprocess);
+                                          CLOCK_MONOTONIC, usec, 1, on_restart_pause_over, coprocess);
 }
 
 static void cannot_start(struct coprocess *coprocess, int status)
@@ -377,7 +377,9 @@ static int start_or_wait(struct coprocess *coprocess)
         int r;
 
         if (coprocess->process)
-                r = coprocess->ending ? 0 : send_request(coprocess); /* ending: on_done() comes back here */
+                r = coprocess->ending
+                            ? 0
+                            : send_request(coprocess); /* ending: on_coprocess_done() comes back here */
         else if (coprocess->not_before > now)
                 r = pause_for(coprocess, coprocess->not_before - now);
         else {

@@ -21,7 +21,7 @@ static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC
 
 #define RUN_VARIABLES 6 /* of one run */
 
-static int add(char **environment, size_t *count, const char *name, const char *value)
+static int add_variable(char **environment, size_t *count, const char *name, const char *value)
 {
         if (asprintf(&environment[*count], "%s=%s", name, value) < 0) {
                 environment[*count] = NULL;
@@ -64,7 +64,7 @@ static int add_kubeconfig(char **environment, size_t *count, const char *folder)
                 path = NULL;
                 return -ENOMEM;
         }
-        return add(environment, count, "KUBECONFIG", path);
+        return add_variable(environment, count, "KUBECONFIG", path);
 }
 
 /* The variables that are passed on, and those that are the same for all runs of a watch. NULL: no memory. */
@@ -75,25 +75,27 @@ static char **environment_new(const struct record_watch *config, size_t *ret_cou
         size_t count = 0;
 
         if (r >= 0 && !getenv("PATH") && !is_given(config, "PATH"))
-                r = add(environment, &count, "PATH", PATH_DEFAULT);
+                r = add_variable(environment, &count, "PATH", PATH_DEFAULT);
         for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
                 const char *value = value_for(config, passed_on[i]);
 
                 if (value && !is_given(config, passed_on[i]))
-                        r = add(environment, &count, passed_on[i], value);
+                        r = add_variable(environment, &count, passed_on[i], value);
         }
         for (size_t i = 0; i < config->environment_count && r >= 0; i++)
-                r = add(environment, &count, config->environment[i].name, config->environment[i].value);
+                r = add_variable(environment, &count, config->environment[i].name,
+                                 config->environment[i].value);
         if (r >= 0 && config->credentials_folder[0])
-                r = add(environment, &count, "RECONCILED_CREDENTIALS_DIRECTORY", config->credentials_folder);
+                r = add_variable(environment, &count, "RECONCILED_CREDENTIALS_DIRECTORY",
+                                 config->credentials_folder);
         if (r >= 0 && config->kubernetes)
                 r = add_kubeconfig(environment, &count, config->credentials_folder);
         if (r >= 0)
-                r = add(environment, &count, "RECONCILED_WATCH", config->name);
+                r = add_variable(environment, &count, "RECONCILED_WATCH", config->name);
         if (r >= 0)
-                r = add(environment, &count, "RECONCILED_API_VERSION", config->api_version);
+                r = add_variable(environment, &count, "RECONCILED_API_VERSION", config->api_version);
         if (r >= 0)
-                r = add(environment, &count, "RECONCILED_KIND", config->kind);
+                r = add_variable(environment, &count, "RECONCILED_KIND", config->kind);
         if (r < 0) {
                 variables_free(environment, 0);
                 return NULL;
@@ -129,12 +131,12 @@ char *const *environment_build(const struct run *run)
         memcpy((void *)environment, of_watch, count * sizeof(char *));
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
-            add(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
-            add(environment, &count, "RECONCILED_REASON", run_reason_name(order->reason)) < 0 ||
-            add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
-            add(environment, &count, "RECONCILED_NAME", name) < 0 ||
-            add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
-            add(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
+            add_variable(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
+            add_variable(environment, &count, "RECONCILED_REASON", run_reason_name(order->reason)) < 0 ||
+            add_variable(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
+            add_variable(environment, &count, "RECONCILED_NAME", name) < 0 ||
+            add_variable(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
+            add_variable(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
                 environment_free(run->watch, environment);
                 return NULL;
         }

@@ -22,7 +22,7 @@ struct collection {
         const char *foreign; /* the namespace in a name that the program may not give */
 };
 
-static int add(struct collection *collection, const struct store_object *related)
+static int add_related(struct collection *collection, const struct store_object *related)
 {
         struct scan_object object;
         int r = scan_object(related->json, related->json_size, &object);
@@ -42,7 +42,7 @@ static int add(struct collection *collection, const struct store_object *related
 
 static int add_visited(const struct store_object *related, void *userdata)
 {
-        return add(userdata, related);
+        return add_related(userdata, related);
 }
 
 /* A kind is namespaced or not: the first object shows which. */
@@ -53,7 +53,7 @@ static int add_of_cluster(const struct store_object *related, void *userdata)
 
         if (r >= 0 && object.namespace_name.start && object.namespace_name.size > 2)
                 return -ENOENT; /* ends the visit */
-        return r < 0 ? r : add(userdata, related);
+        return r < 0 ? r : add_related(userdata, related);
 }
 
 /* Adds all related objects of the object's namespace; for an object of the cluster, those of all
@@ -76,7 +76,7 @@ static int add_key(struct collection *collection, const char *key)
         int r = store_read(collection->watch->reader, 0, key, &related);
 
         if (r >= 0)
-                r = add(collection, &related);
+                r = add_related(collection, &related);
         store_object_done(&related);
         return r;
 }

@@ -154,7 +154,8 @@ char *request_excess(const struct run *run, const struct record_watch *kind, siz
 }
 
 /* Frees what was built before anything else is done. */
-static int give_up(struct run *run, const struct owned_list *list, struct store *reader, const char *prefix)
+static int give_up_owned(struct run *run, const struct owned_list *list, struct store *reader,
+                         const char *prefix)
 {
         size_t bytes = strlen(run->json) + (run->related.json ? strlen(run->related.json) : 0);
         struct store_extent extent;
@@ -200,7 +201,7 @@ static int add_owned(struct run *run, struct text *out)
                 if (r == -EBADMSG)
                         return run_store_damaged(run, watch->config);
                 if (r == -E2BIG)
-                        return give_up(run, &list, watch->reader, prefix);
+                        return give_up_owned(run, &list, watch->reader, prefix);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }

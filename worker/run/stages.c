@@ -258,7 +258,7 @@ static void attempt(struct run *run)
                 write_prepare(run);
 }
 
-static void begin(struct run *run)
+static void begin_stages(struct run *run)
 {
         int r;
 
@@ -303,7 +303,7 @@ static void begin(struct run *run)
                 attempt(run);
 }
 
-static void go_on(struct run *run, enum run_stage stage)
+static void stage_go_on(struct run *run, enum run_stage stage)
 {
         switch (stage) {
         case RUN_STAGE_ATTEMPT:
@@ -321,7 +321,7 @@ static void go_on(struct run *run, enum run_stage stage)
         }
 }
 
-static const struct run_driver driver = {.go_on = go_on, .finished = finished};
+static const struct run_driver driver = {.go_on = stage_go_on, .finished = finished};
 
 int run_start(struct worker *worker, struct message **message)
 {
@@ -338,14 +338,14 @@ int run_start(struct worker *worker, struct message **message)
         run->action = run->order->action;
         run->started = clock_boottime_usec();
         run->driver = &driver;
-        run->watch = watch_find(worker, run->order->watch);
+        run->watch = worker_watch_find(worker, run->order->watch);
         if (!run->watch) {
                 run_free(run);
                 return -EPROTO;
         }
         worker->run = run;
         worker->runs++;
-        begin(run);
+        begin_stages(run);
         return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 
-static int take_object(struct run *run, const struct kube_response *response)
+static int take_unselected(struct run *run, const struct kube_response *response)
 {
         struct scan_object object;
         int r = scan_object(response->body, response->body_size, &object);
@@ -34,7 +34,7 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
 
         run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = take_object(run, response);
+                r = take_unselected(run, response);
         } else if (!kube_error_is_not_found(&response->error)) {
                 refusal_note(run, response);
                 run_finish(run, refusal_result(&response->error),

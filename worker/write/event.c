@@ -492,7 +492,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
 
 int recorder_report(struct recorder *recorder, const struct message_report *report)
 {
-        const struct worker_watch *watch = watch_find(recorder->worker, report->watch);
+        const struct worker_watch *watch = worker_watch_find(recorder->worker, report->watch);
         struct event event = {.key = report->key,
                               .uid = report->uid,
                               .version = report->version,

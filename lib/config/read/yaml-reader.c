@@ -65,7 +65,7 @@ static int set_string(struct reader *reader, char **place, const char *text)
         return -ENOMEM;
 }
 
-static void read_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
+static void read_scalar_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
 {
         const char *text = node_text(node);
 
@@ -372,7 +372,7 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 return;
         switch (key->kind) {
         case KEY_TEXT:
-                read_text(reader, node, path, place);
+                read_scalar_text(reader, node, path, place);
                 return;
         case KEY_DURATION:
                 read_duration(reader, node, path, key, place);

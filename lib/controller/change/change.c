@@ -67,7 +67,8 @@ static bool forget_handled(struct watch *watch, const struct ledger_row *row)
         return keep_row(watch, &unknown);
 }
 
-static int add(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+static int enqueue_change(struct watch *watch, const struct record_change *change,
+                          const struct ledger_row *row)
 {
         if (!row)
                 return change_push(watch, change, CHANGE_UPDATED, NULL, RUN_ADDED,
@@ -75,7 +76,7 @@ static int add(struct watch *watch, const struct record_change *change, const st
         return change_push(watch, change, CHANGE_UPDATED, row, RUN_ADDED, 0);
 }
 
-static int run(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+static int run_object(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         return is_being_handled(watch, change) || forget_handled(watch, row)
                        ? change_push(watch, change, CHANGE_UPDATED, row, RUN_CHANGED, 0)
@@ -201,8 +202,8 @@ static struct ledger_row unknown_row(const struct record_change *change)
 /* Never handed to a handler, or finalized: nothing is owed. An object that is being finalized at this moment
  * is over with its run (run/outcome.c); the worker sees whether somebody has robbed it of our finalizer.
  * Where the ledger was lost, each object may have been handed out. */
-static int forget(struct watch *watch, const struct record_change *change,
-                  const struct ledger_row *row _unused_)
+static int forget_object(struct watch *watch, const struct record_change *change,
+                         const struct ledger_row *row _unused_)
 {
         const struct ledger_row unknown = unknown_row(change);
         struct controller *controller = watch->controller;
@@ -250,7 +251,8 @@ static bool may_have_finalizer(const struct watch *watch, const struct ledger_ro
 
 /* Our finalizer must not stay on an object that we have nothing to do with, and its end is owed until another
  * watch of the kind has it. */
-static int leave(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+static int leave_object(struct watch *watch, const struct record_change *change,
+                        const struct ledger_row *row)
 {
         struct controller *controller = watch->controller;
         const struct config_watch *config = watch->config;
@@ -277,12 +279,12 @@ static int leave(struct watch *watch, const struct record_change *change, const 
 
 static int (*const carry_out[ROW_DECISION_COUNT])(struct watch *, const struct record_change *,
                                                   const struct ledger_row *) = {
-        [DECIDE_NOTHING] = nothing,   [DECIDE_ADD] = add,
-        [DECIDE_RUN] = run,           [DECIDE_REST] = rest,
-        [DECIDE_BACK_OFF] = back_off, [DECIDE_ADOPT_CRASH] = adopt_crash,
-        [DECIDE_RESTORE] = restore,   [DECIDE_SELECT] = select_again,
-        [DECIDE_FORGET] = forget,     [DECIDE_TELL_DELETION] = tell_deletion,
-        [DECIDE_LEAVE] = leave,
+        [DECIDE_NOTHING] = nothing,      [DECIDE_ADD] = enqueue_change,
+        [DECIDE_RUN] = run_object,       [DECIDE_REST] = rest,
+        [DECIDE_BACK_OFF] = back_off,    [DECIDE_ADOPT_CRASH] = adopt_crash,
+        [DECIDE_RESTORE] = restore,      [DECIDE_SELECT] = select_again,
+        [DECIDE_FORGET] = forget_object, [DECIDE_TELL_DELETION] = tell_deletion,
+        [DECIDE_LEAVE] = leave_object,
 };
 
 /* ---- a change */

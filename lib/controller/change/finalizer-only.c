@@ -103,7 +103,8 @@ static int note_write(struct controller *controller, const struct assignment *gi
         return r;
 }
 
-static void tell(const struct watch *watch, const struct message_done *done, bool lost, uint64_t delay)
+static void log_finalizer_failure(const struct watch *watch, const struct message_done *done, bool lost,
+                                  uint64_t delay)
 {
         const struct log_field fields[] = {{"RECONCILED_WATCH", done->watch},
                                            {"RECONCILED_KEY", done->key},
@@ -129,8 +130,8 @@ static void tell(const struct watch *watch, const struct message_done *done, boo
                                watch->config->finalizer ? "put on" : "taken off", done->key, done->watch);
 }
 
-static int judge(struct watch *watch, const struct queue_run *run, const struct message_done *done,
-                 struct queue_outcome *outcome)
+static int judge_finalizer_run(struct watch *watch, const struct queue_run *run,
+                               const struct message_done *done, struct queue_outcome *outcome)
 {
         bool lost = run->reason == RUN_FINALIZER_LOST;
         int r = 0;
@@ -143,7 +144,7 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
                 recover(watch);
                 if (lost)
                         r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
-                tell(watch, done, lost, outcome->delay_usec);
+                log_finalizer_failure(watch, done, lost, outcome->delay_usec);
                 outcome->handled = true;
                 break;
         case RESULT_STALE:
@@ -171,10 +172,10 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
                 watch->finalizers_failed++;
                 r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
                 if (r >= 0 && done->result == RESULT_FORBIDDEN)
-                        r = refusal_note(watch, done, &outcome->delay_usec);
+                        r = watch_refused(watch, done, &outcome->delay_usec);
                 if (r > 0 && !watch->controller->is_ending)
                         refusal_fatal(watch);
-                tell(watch, done, lost, outcome->delay_usec);
+                log_finalizer_failure(watch, done, lost, outcome->delay_usec);
         }
         return r;
 }
@@ -184,7 +185,7 @@ int finalizer_ended(struct controller *controller, const struct assignment *give
 {
         const struct queue_run *run = &given->run;
         struct queue_outcome outcome = {0};
-        int r = judge(&controller->watch[run->watch], run, done, &outcome), written;
+        int r = judge_finalizer_run(&controller->watch[run->watch], run, done, &outcome), written;
 
         if (r < 0)
                 return r;

@@ -60,7 +60,7 @@ static void page_free(struct page *page)
 }
 DEFINE_CLEANUP(struct page *, page_free);
 
-static int advance(struct watch *watch, const struct page *page)
+static int owed_advance(struct watch *watch, const struct page *page)
 {
         const struct record_owed *last;
         char *key, *uid;
@@ -104,7 +104,7 @@ static int send_page(struct watch *watch)
         message.owed = page->owed;
         message.owed_count = page->count;
         message.last = page->count < PAGE_OWED;
-        r = advance(watch, page);
+        r = owed_advance(watch, page);
         if (r >= 0)
                 r = controller->effects->owed(controller->userdata, watch, &message);
         watch->owed_streaming = !message.last;

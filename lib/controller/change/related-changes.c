@@ -65,7 +65,7 @@ static struct related_cursor *cursor_new(struct watch *parent, const char *names
         return cursor;
 }
 
-static int compare(const char *key, const char *uid, const char *other_key, const char *other_uid)
+static int compare_identities(const char *key, const char *uid, const char *other_key, const char *other_uid)
 {
         int order = strcmp(key, other_key);
 
@@ -166,12 +166,12 @@ int related_changed(struct watch *watch, const struct record_change *change)
 
 /* ---- a page */
 
-static bool has_room(const struct watch *parent)
+static bool parent_has_room(const struct watch *parent)
 {
         return queue_count(parent->controller->queue, watch_number(parent)).queued < QUEUED_MAX;
 }
 
-static int take_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+static int take_related_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct related_cursor *cursor = userdata;
         size_t prefix = strlen(cursor->namespace);
@@ -182,7 +182,8 @@ static int take_row(const char *watch_name _unused_, const struct ledger_row *ro
                 cursor->at_end = true;
                 return 0;
         }
-        if (cursor->has_wrapped && compare(row->key, row->uid, cursor->until_key, cursor->until_uid) > 0) {
+        if (cursor->has_wrapped &&
+            compare_identities(row->key, row->uid, cursor->until_key, cursor->until_uid) > 0) {
                 cursor->over = true;
                 return 0;
         }
@@ -199,7 +200,7 @@ static int wrap(struct related_cursor *cursor)
 
         cursor->at_end = false;
         cursor->over = cursor->has_wrapped ||
-                       compare(cursor->until_key, cursor->until_uid, cursor->namespace, "") == 0;
+                       compare_identities(cursor->until_key, cursor->until_uid, cursor->namespace, "") == 0;
         if (cursor->over)
                 return 0;
         cursor->has_wrapped = true;
@@ -218,14 +219,15 @@ static int see_scope(struct watch *parent, const struct related_cursor *cursor)
 {
         int r;
 
-        if (!cursor->namespace[0] || compare(cursor->key, cursor->uid, cursor->namespace, "") != 0)
+        if (!cursor->namespace[0] ||
+            compare_identities(cursor->key, cursor->uid, cursor->namespace, "") != 0)
                 return 0;
         r = ledger_visit(parent->controller->ledger, parent->config->name, "", "", 1, note_first,
                          &parent->is_of_cluster);
         return r < 0 ? r : parent->is_of_cluster;
 }
 
-static int advance(struct watch *parent, struct related_cursor *cursor)
+static int related_advance(struct watch *parent, struct related_cursor *cursor)
 {
         _cleanup_free_ char *key = NULL, *uid = NULL;
         int r = see_scope(parent, cursor);
@@ -238,7 +240,7 @@ static int advance(struct watch *parent, struct related_cursor *cursor)
         uid = strdup(cursor->uid);
         if (r >= 0)
                 r = key && uid ? ledger_visit(parent->controller->ledger, parent->config->name, key, uid,
-                                              PAGE_RELATED, take_row, cursor)
+                                              PAGE_RELATED, take_related_row, cursor)
                                : -ENOMEM;
         if (r >= 0 && !cursor->over && (cursor->at_end || r < PAGE_RELATED))
                 r = wrap(cursor);
@@ -246,11 +248,11 @@ static int advance(struct watch *parent, struct related_cursor *cursor)
 }
 
 /* Those of several namespaces take turns. */
-static int take_page(struct watch *parent)
+static int take_related_page(struct watch *parent)
 {
         size_t place = parent->related_turn++ % parent->related_count;
         struct related_cursor *cursor = parent->related[place];
-        int r = advance(parent, cursor);
+        int r = related_advance(parent, cursor);
 
         if (r >= 0 && cursor->over)
                 take_out(parent, place);
@@ -263,7 +265,7 @@ static struct watch *next_parent(struct controller *controller)
         struct watch *found = NULL;
 
         FOREACH_WATCH(watch, controller)
-                if (watch->related_count > 0 && has_room(watch) &&
+                if (watch->related_count > 0 && parent_has_room(watch) &&
                     (!found || watch->related_usec < found->related_usec))
                         found = watch;
         return found;
@@ -285,7 +287,7 @@ void related_take(struct controller *controller)
         }
         while (r >= 0 && parent && controller_has_time(controller)) {
                 parent->related_usec = controller->now.monotonic;
-                r = take_page(parent);
+                r = take_related_page(parent);
                 parent = next_parent(controller);
                 controller_settle_soon(controller);
         }

@@ -30,7 +30,7 @@ static int drop_finalizer(struct watch *watch, const struct ledger_row *row)
         return push_item(watch, item, 0);
 }
 
-static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+static int take_row_by_hand(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct order *order = userdata;
         struct ledger_row changed = *row;
@@ -56,8 +56,8 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
 static int order_key(struct watch *watch, const char *key, enum order_kind kind)
 {
         struct order order = {watch, key, kind, 0};
-        int r = ledger_visit(watch->controller->ledger, watch->config->name, key, "", UIDS_MAX, take_row,
-                             &order);
+        int r = ledger_visit(watch->controller->ledger, watch->config->name, key, "", UIDS_MAX,
+                             take_row_by_hand, &order);
 
         controller_settle_soon(watch->controller);
         return r < 0 ? r : order.count > 0 ? 0 : -ENOENT;

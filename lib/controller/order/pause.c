@@ -34,7 +34,7 @@ static void tell_paused(const struct watch *watch, const char *since)
 
 /* ---- at the start */
 
-static int remember(const struct ledger_pause *pause, void *userdata)
+static int remember_pause(const struct ledger_pause *pause, void *userdata)
 {
         struct watch *watch = userdata;
 
@@ -47,7 +47,7 @@ static int remember(const struct ledger_pause *pause, void *userdata)
 int pause_load(struct watch *watch)
 {
         const struct controller *controller = watch->controller;
-        int r = ledger_pause_see(controller->ledger, watch->config->name, remember, watch);
+        int r = ledger_pause_see(controller->ledger, watch->config->name, remember_pause, watch);
 
         pause_apply(watch);
         if (r >= 0 && watch->paused_realtime > 0)
@@ -73,7 +73,7 @@ int pause_watch(struct watch *watch, const char *reason, uint64_t user)
         if (r >= 0)
                 r = ledger_commit(ledger);
         if (r >= 0)
-                r = remember(&pause, watch);
+                r = remember_pause(&pause, watch);
         if (r < 0)
                 return r;
         assign_recall(watch->controller, "a watch is paused");

@@ -78,7 +78,7 @@ struct page {
         char *key, *uid; /* of the last one */
 };
 
-static int take_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+static int take_uninstall_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct page *page = userdata;
         int r = text_replace(&page->key, row->key);
@@ -105,9 +105,10 @@ static void walk(struct watch *watch)
         struct page page = {watch, strdup(uninstall->key ? uninstall->key : ""),
                             strdup(uninstall->uid ? uninstall->uid : "")};
         _cleanup_free_ char *key = strdup(page.key ? page.key : ""), *uid = strdup(page.uid ? page.uid : "");
-        int r = page.key && page.uid && key && uid ? ledger_visit(controller->ledger, watch->config->name,
-                                                                  key, uid, PAGE_UNINSTALL, take_row, &page)
-                                                   : -ENOMEM;
+        int r = page.key && page.uid && key && uid
+                        ? ledger_visit(controller->ledger, watch->config->name, key, uid, PAGE_UNINSTALL,
+                                       take_uninstall_row, &page)
+                        : -ENOMEM;
 
         free(uninstall->key);
         free(uninstall->uid);
@@ -191,7 +192,7 @@ void uninstall_review(struct controller *controller)
 
 /* ---- the beginning, and the end */
 
-static void begin(struct controller *controller, uint64_t since, uint64_t user, const char *how)
+static void uninstall_begin(struct controller *controller, uint64_t since, uint64_t user, const char *how)
 {
         char name[24];
 
@@ -210,15 +211,15 @@ static void begin(struct controller *controller, uint64_t since, uint64_t user, 
                 controller->config->operator_name, how, name);
 }
 
-static int remember(const struct ledger_pause *pause, void *userdata)
+static int remember_uninstall(const struct ledger_pause *pause, void *userdata)
 {
-        begin(userdata, pause->since_realtime, pause->user, "still being ");
+        uninstall_begin(userdata, pause->since_realtime, pause->user, "still being ");
         return 0;
 }
 
 int uninstall_load(struct controller *controller)
 {
-        return ledger_pause_see(controller->ledger, KEPT_AS, remember, controller);
+        return ledger_pause_see(controller->ledger, KEPT_AS, remember_uninstall, controller);
 }
 
 int uninstall(struct controller *controller, uint64_t user)
@@ -234,7 +235,7 @@ int uninstall(struct controller *controller, uint64_t user)
                         return r;
                 /* From now on nothing else runs, not even what waits in the queue: it would bring the
                  * finalizers back. */
-                begin(controller, kept.since_realtime, user, "being ");
+                uninstall_begin(controller, kept.since_realtime, user, "being ");
                 assign_recall(controller, "the operator is uninstalled");
         }
         FOREACH_WATCH(watch, controller) {

@@ -36,7 +36,7 @@ static bool is_available(const struct worker *worker)
         return worker->is_up;
 }
 
-static bool has_room(const struct worker *worker)
+static bool worker_has_room(const struct worker *worker)
 {
         return worker->given_count == 0 ||
                (worker->given_count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC);
@@ -74,7 +74,7 @@ static void note_pace(struct watch *watch, uint64_t took_usec)
         watch->pace_known = true;
 }
 
-static void drop(struct worker *worker, size_t index, bool has_begun)
+static void drop_assignment(struct worker *worker, size_t index, bool has_begun)
 {
         struct controller *controller = worker->controller;
 
@@ -114,7 +114,7 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
                           done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
                 histogram_add(&controller->watch[run->watch].metrics.queue, run->waited_usec);
         }
-        drop(worker, index, done->result != RESULT_RETURNED);
+        drop_assignment(worker, index, done->result != RESULT_RETURNED);
         if (index == 0)
                 worker->started_boottime = now;
         return 0;
@@ -203,7 +203,7 @@ static struct worker *next_worker(struct controller *controller)
         for (size_t i = 0; i < controller->worker_count; i++) {
                 struct worker *worker = &controller->worker[i];
 
-                if (worker->filling && is_available(worker) && has_room(worker) &&
+                if (worker->filling && is_available(worker) && worker_has_room(worker) &&
                     (!found || worker->given_count < found->given_count))
                         found = worker;
         }
@@ -262,7 +262,7 @@ int assign_runs(struct controller *controller)
 
 /* ---- sending */
 
-static enum run_action action_of(const struct queue_run *run)
+static enum run_action action_of_run(const struct queue_run *run)
 {
         enum change_kind kind = run->kind;
 
@@ -286,7 +286,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .watch = watch->config->name,
                 .key = given->run.key,
                 .uid = given->run.uid,
-                .action = action_of(&given->run),
+                .action = action_of_run(&given->run),
                 .reason = given->run.reason,
                 .generation = watch->generation,
                 .doubtful = doubt_is(watch, given->run.key, given->run.uid) ||

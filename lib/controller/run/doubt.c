@@ -28,7 +28,8 @@ static uint64_t doubt_duration(const struct config_watch *config, uint64_t crash
         return duration;
 }
 
-static void tell(struct controller *controller, const struct ledger_doubt *doubt, uint64_t duration_usec)
+static void tell_doubt(struct controller *controller, const struct ledger_doubt *doubt,
+                       uint64_t duration_usec)
 {
         char duration[64], crashes[24];
 
@@ -71,7 +72,7 @@ void doubt_blame(struct watch *watch, const char *key, const char *uid, bool unr
                 controller_log(controller, LOG_ERR, NULL, NULL, "%s could not be blamed in the ledger: %s",
                                key, strerror(-r));
         else
-                tell(controller, &doubt, duration);
+                tell_doubt(controller, &doubt, duration);
 }
 
 struct question {

@@ -52,7 +52,7 @@ static bool is_for_many(enum run_reason reason)
         return reason == RUN_RESYNC || reason == RUN_HANDLER_CHANGED || reason == RUN_REQUESTED;
 }
 
-static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+static int take_due_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct controller *controller = userdata;
         struct watch *watch = watch_find(controller, watch_name);
@@ -93,7 +93,7 @@ void due_take(struct controller *controller)
         if (controller->is_ending || controller->uninstall.active)
                 return;
         do
-                r = ledger_visit_due(controller->ledger, ledger_time(controller), PAGE_DUE, take_row,
+                r = ledger_visit_due(controller->ledger, ledger_time(controller), PAGE_DUE, take_due_row,
                                      controller);
         while (r == PAGE_DUE && controller_has_time(controller));
         if (r < 0) {

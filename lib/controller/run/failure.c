@@ -109,7 +109,7 @@ static bool is_cleanup(const struct ending *ending)
                ending->done->action == ACTION_FINALIZER;
 }
 
-static int give_up(struct ending *ending, const char *next)
+static int give_up_object(struct ending *ending, const char *next)
 {
         struct ledger_row *row = &ending->row;
 
@@ -140,8 +140,9 @@ int ending_failed(struct ending *ending)
         }
         if (config->retry_attempts > 0 && ending_attempts(&ending->row) >= config->retry_attempts &&
             !is_cleanup(ending))
-                return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
-                                       "object or the handler changes");
+                return give_up_object(ending,
+                                      "the limit of retry.attempts is reached: not tried again until the "
+                                      "object or the handler changes");
         delay = retry_delay(ending->watch->controller, config, ending_attempts(&ending->row));
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, RUN_RETRY);
@@ -185,7 +186,7 @@ int ending_unavailable(struct ending *ending)
         delay = ending->done->changed ? 0
                                       : retry_delay(watch->controller, watch->config, ending->row.refused);
         if (ending->done->result == RESULT_FORBIDDEN)
-                r = refusal_note(watch, ending->done, &delay);
+                r = watch_refused(watch, ending->done, &delay);
         if (r < 0)
                 return r;
         ending->past_deadline = r > 0 && !watch->controller->is_ending;
@@ -203,7 +204,7 @@ int ending_failed_for_good(struct ending *ending)
         if (note_failure(ending) < 0)
                 return -ENOMEM;
         if (!is_cleanup(ending))
-                return give_up(ending, "not tried again until the object or the handler changes");
+                return give_up_object(ending, "not tried again until the object or the handler changes");
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, RUN_RETRY);
 }

@@ -286,7 +286,7 @@ static int load_row(struct controller *controller, struct ending *ending)
         return ledger_row_new(done->key, done->uid, &ending->row);
 }
 
-static int write_row(struct controller *controller, struct ending *ending)
+static int write_ended_row(struct controller *controller, struct ending *ending)
 {
         const struct message_done *done = ending->done;
 
@@ -363,7 +363,7 @@ static int forget_deletion(struct controller *controller, const struct ending *e
 
 /* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
  * is to be told, or is selected again). */
-static int leave(struct ending *ending)
+static int outcome_leave(struct ending *ending)
 {
         const struct message_done *done = ending->done;
 
@@ -420,7 +420,7 @@ static int conclude(struct controller *controller, struct ending *ending, const 
         int r = load_row(controller, ending);
 
         if (r >= 0)
-                r = ending->has_left       ? leave(ending)
+                r = ending->has_left       ? outcome_leave(ending)
                     : ending->is_withdrawn ? withdraw(ending)
                                            : apply_result(ending);
         note_handed_out(ending);
@@ -429,7 +429,7 @@ static int conclude(struct controller *controller, struct ending *ending, const 
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 owned_keep_due(ending->watch, &ending->row);
         if (r >= 0)
-                r = write_row(controller, ending);
+                r = write_ended_row(controller, ending);
         if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
                 r = handled_add(ending->watch, run->key, run->uid, run->sequence);
         else if (r >= 0 && ending->remove_row)

@@ -54,7 +54,7 @@ static int parse_walk(char *text, struct retry_walk *ret)
         return text_replace(&ret->key, key) < 0 || text_replace(&ret->uid, uid) < 0 ? -ENOMEM : 0;
 }
 
-static int read_record(const struct controller *controller, const char *watch, struct kept *ret)
+static int read_kept_walk(const struct controller *controller, const char *watch, struct kept *ret)
 {
         _cleanup_free_ char *name = NULL, *stamp = NULL, *walk = NULL;
         int r = row_name(watch, &name);
@@ -114,7 +114,7 @@ static void tell_begun(struct controller *controller, const char *watch, const c
 int retry_kept_reload(struct controller *controller, const char *name, uint64_t stamp)
 {
         struct kept kept;
-        int r = read_record(controller, name, &kept);
+        int r = read_kept_walk(controller, name, &kept);
 
         if (r >= 0) {
                 begin_walk(&kept.walk, RETRY_GIVEN_UP);
@@ -129,7 +129,7 @@ int retry_kept_reload(struct controller *controller, const char *name, uint64_t 
 int retry_kept_load(struct watch *watch, uint64_t stamp)
 {
         struct kept kept;
-        int r = read_record(watch->controller, watch->config->name, &kept);
+        int r = read_kept_walk(watch->controller, watch->config->name, &kept);
 
         if (r < 0) {
                 kept_done(&kept);

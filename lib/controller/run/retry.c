@@ -114,7 +114,7 @@ static bool take_any_row(struct watch *watch, struct ledger_row *row, struct que
         return true;
 }
 
-static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+static int take_retry_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         static bool (*const make_due[RETRY_SCOPE_COUNT])(struct watch *, struct ledger_row *,
                                                          struct queue_item *) = {
@@ -161,11 +161,12 @@ static int visit_page(struct watch *watch, const struct retry_walk *walk)
         if (!key || !uid)
                 return -ENOMEM;
         if (walk->scope == RETRY_ALL)
-                return ledger_visit(ledger, watch->config->name, key, uid, PAGE_RETRY, take_row, watch);
-        return ledger_list_failing(ledger, &last, PAGE_RETRY, take_row, watch);
+                return ledger_visit(ledger, watch->config->name, key, uid, PAGE_RETRY, take_retry_row,
+                                    watch);
+        return ledger_list_failing(ledger, &last, PAGE_RETRY, take_retry_row, watch);
 }
 
-static int take_page(struct watch *watch)
+static int take_retry_page(struct watch *watch)
 {
         struct retry_walk *walk = walk_of(watch);
         int r = visit_page(watch, walk);
@@ -193,7 +194,7 @@ void retry_take(struct controller *controller)
                 return;
         }
         while (r >= 0 && watch && controller_has_time(controller)) {
-                r = take_page(watch);
+                r = take_retry_page(watch);
                 watch = next_watch(controller);
         }
         if (r < 0) {

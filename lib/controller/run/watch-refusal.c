@@ -48,7 +48,7 @@ void refusal_forget(struct watch *watch, const char *key, const char *uid)
                 refusal_over(watch);
 }
 
-static int begin(struct watch *watch, const struct message_done *done)
+static int refusal_begin(struct watch *watch, const struct message_done *done)
 {
         struct refusal *refusal = &watch->refusal;
 
@@ -80,12 +80,12 @@ static int degrade(struct watch *watch, enum watch_health health, const char *re
         return is_new ? watch->controller->effects->health(watch->controller->userdata, watch) : 0;
 }
 
-int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay)
+int watch_refused(struct watch *watch, const struct message_done *done, uint64_t *delay)
 {
         uint64_t now = watch->controller->now.boottime, limit = watch->config->deadline_usec / WITNESS_TRIES,
                  deadline;
         struct refusal *refusal = &watch->refusal;
-        int r = refusal->key ? 0 : begin(watch, done);
+        int r = refusal->key ? 0 : refusal_begin(watch, done);
 
         if (r < 0 || !is_witness(watch, done->key, done->uid))
                 return r;

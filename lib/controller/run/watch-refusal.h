@@ -4,7 +4,7 @@
 #include "controller/controller.h"
 
 /* *delay: may be made shorter. 1: the watch is past its deadline, and that is fatal: refusal_fatal(). */
-int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay);
+int watch_refused(struct watch *watch, const struct message_done *done, uint64_t *delay);
 void refusal_fatal(struct watch *watch);
 void refusal_over(struct watch *watch); /* something was written */
 /* This object has nothing to say any more. */

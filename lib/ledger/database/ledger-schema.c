@@ -58,7 +58,7 @@ static int execute(sqlite3 *database, const char *sql)
         return ledger_errno(database, sqlite3_exec(database, sql, NULL, NULL, NULL));
 }
 
-static int read_number(sqlite3 *database, const char *pragma, int *ret)
+static int read_pragma(sqlite3 *database, const char *pragma, int *ret)
 {
         sqlite3_stmt *statement = NULL;
         int r;
@@ -76,10 +76,10 @@ static int read_number(sqlite3 *database, const char *pragma, int *ret)
 /* 0 for a file that was just created. */
 static int read_format(sqlite3 *database, int *ret)
 {
-        int format = 0, application = 0, r = read_number(database, "PRAGMA user_version", &format);
+        int format = 0, application = 0, r = read_pragma(database, "PRAGMA user_version", &format);
 
         if (r >= 0)
-                r = read_number(database, "PRAGMA application_id", &application);
+                r = read_pragma(database, "PRAGMA application_id", &application);
         if (r < 0)
                 return r;
         if (format < 0 || application != (format == 0 ? 0 : APPLICATION_ID + format))
@@ -139,7 +139,7 @@ static int configure(sqlite3 *database)
 }
 
 /* Of an input or output error SQLite's own words do not tell a full disk from a broken one. */
-static void describe(struct error *error, int r, sqlite3 *database)
+static void describe_failure(struct error *error, int r, sqlite3 *database)
 {
         bool is_plain = !database || (sqlite3_errcode(database) & 0xff) != SQLITE_IOERR ||
                         sqlite3_system_errno(database) == 0;
@@ -171,7 +171,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;
         if (r < 0) {
-                describe(error, r, database);
+                describe_failure(error, r, database);
                 sqlite3_close(database);
                 return r;
         }

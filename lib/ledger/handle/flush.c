@@ -90,7 +90,7 @@ static int write_statement(struct ledger *ledger, enum ledger_statement which, s
         return r;
 }
 
-static int write_row(struct ledger *ledger, struct cached_row *cached)
+static int flush_row(struct ledger *ledger, struct cached_row *cached)
 {
         struct row_index index = row_index(&cached->row);
         uint64_t checksum;
@@ -135,7 +135,7 @@ static int write_dirty(struct ledger *ledger)
         while (r >= 0 && cache->dirty) {
                 struct cached_row *cached = cache->dirty;
 
-                r = cached->exists ? write_row(ledger, cached) : write_removal(ledger, cached);
+                r = cached->exists ? flush_row(ledger, cached) : write_removal(ledger, cached);
                 if (r < 0)
                         break;
                 cached->dirty = false;

@@ -19,7 +19,7 @@
 #define DIRTY_MAX 100 /* rows that are written at once; more of them would make a turn of the loop long */
 #define ROWS      16  /* that are read at once */
 
-static int take_row(struct cached_row *cached, sqlite3_stmt *statement)
+static int take_columns(struct cached_row *cached, sqlite3_stmt *statement)
 {
         struct ledger_row row;
         int r = ledger_borrow_state(statement, &row, &cached->checksum);
@@ -40,7 +40,7 @@ static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *s
 
         if (is_new)
                 cached = cache_add(&ledger->cache, watch, key, uid);
-        if (cached && is_new && take_row(cached, statement) < 0) {
+        if (cached && is_new && take_columns(cached, statement) < 0) {
                 cache_forget(&ledger->cache, cached);
                 cached = NULL;
         }
@@ -48,7 +48,7 @@ static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *s
 }
 
 /* Reads the row, or that there is none; and those behind it as far as they are in demand. */
-static int load(struct ledger *ledger, struct cached_row *asked)
+static int load_cached(struct ledger *ledger, struct cached_row *asked)
 {
         const char *watch = asked->watch, *key = asked->row.key, *uid = asked->row.uid;
         size_t rows = cache_is_next(&ledger->cache, asked) ? ROWS : 1;
@@ -60,7 +60,7 @@ static int load(struct ledger *ledger, struct cached_row *asked)
         r = ledger_errno(ledger->database, code);
         if (code == SQLITE_ROW && strcmp(ledger_column(statement, 1), key) == 0 &&
             strcmp(ledger_column(statement, 2), uid) == 0) {
-                r = take_row(asked, statement);
+                r = take_columns(asked, statement);
                 while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW && --rows > 0 &&
                        keep_ahead(ledger, watch, statement))
                         ;
@@ -96,7 +96,7 @@ int ledger_look_up(struct ledger *ledger, const char *watch, const char *key, co
                 if (r >= 0 && !(cached = cache_add(&ledger->cache, watch, key, uid)))
                         r = -ENOMEM;
                 if (r >= 0 && !cache_knows_of_none(&ledger->cache, cached))
-                        r = load(ledger, cached);
+                        r = load_cached(ledger, cached);
                 if (r < 0 && cached)
                         cache_forget(&ledger->cache, cached);
         }

@@ -49,7 +49,7 @@ static struct ledger_tally *find_or_add(struct ledger *ledger, const char *watch
         return ledger->tally = added;
 }
 
-static void add(struct ledger_tally *tally, const struct row_index *index, uint64_t sign)
+static void tally_add(struct ledger_tally *tally, const struct row_index *index, uint64_t sign)
 {
         bool fails = index->attempts > 0;
 
@@ -70,9 +70,9 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
                 return;
         }
         if (before)
-                add(tally, before, UINT64_MAX); /* takes one away */
+                tally_add(tally, before, UINT64_MAX); /* takes one away */
         if (after)
-                add(tally, after, 1);
+                tally_add(tally, after, 1);
 }
 
 /* ---- counting */
@@ -85,7 +85,7 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
         " UNION ALL SELECT watch, 0, 0, count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"     \
         " FROM ledger INDEXED BY ledger_failing WHERE attempts > 0 GROUP BY watch"
 
-static bool take(struct ledger *ledger, sqlite3_stmt *statement)
+static bool take_tally(struct ledger *ledger, sqlite3_stmt *statement)
 {
         struct ledger_tally *tally = find_or_add(ledger, ledger_column(statement, 0));
 
@@ -110,7 +110,7 @@ int ledger_tallies_know(struct ledger *ledger)
         r = ledger_prepare(ledger, COUNT, NULL, NULL, NULL, &statement);
         if (r < 0)
                 return r;
-        while ((code = sqlite3_step(statement)) == SQLITE_ROW && take(ledger, statement))
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW && take_tally(ledger, statement))
                 ;
         r = code == SQLITE_ROW ? -ENOMEM : ledger_errno(ledger->database, code);
         sqlite3_finalize(statement);

@@ -9,7 +9,7 @@
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
 
-static int begin(struct ledger *ledger, bool wait)
+static int begin_transaction(struct ledger *ledger, bool wait)
 {
         int r;
 
@@ -29,12 +29,12 @@ static int begin(struct ledger *ledger, bool wait)
 
 int ledger_begin(struct ledger *ledger)
 {
-        return begin(ledger, true);
+        return begin_transaction(ledger, true);
 }
 
 int ledger_try_begin(struct ledger *ledger)
 {
-        return begin(ledger, false);
+        return begin_transaction(ledger, false);
 }
 
 static int write_sums(struct ledger *ledger)

@@ -218,7 +218,7 @@ void cache_know(struct row_cache *cache, const struct cached_row *asked, const c
                 forget_known(cache);
 }
 
-static int compare(const struct cached_row *cached, const char *key, const char *uid)
+static int compare_to_key(const struct cached_row *cached, const char *key, const char *uid)
 {
         int order = strcmp(cached->row.key, key);
 
@@ -235,7 +235,7 @@ bool cache_is_next(const struct row_cache *cache, const struct cached_row *asked
         const struct known_rows *known = &cache->known;
 
         return knows_watch(cache, asked) && known->next_key &&
-               compare(asked, known->next_key, known->next_uid) == 0;
+               compare_to_key(asked, known->next_key, known->next_uid) == 0;
 }
 
 bool cache_knows_of_none(const struct row_cache *cache, const struct cached_row *asked)
@@ -243,8 +243,8 @@ bool cache_knows_of_none(const struct row_cache *cache, const struct cached_row 
         const struct known_rows *known = &cache->known;
 
         return knows_watch(cache, asked) &&
-               compare(asked, known->asked->row.key, known->asked->row.uid) >= 0 &&
-               (!known->next_key || compare(asked, known->next_key, known->next_uid) < 0);
+               compare_to_key(asked, known->asked->row.key, known->asked->row.uid) >= 0 &&
+               (!known->next_key || compare_to_key(asked, known->next_key, known->next_uid) < 0);
 }
 
 /* ---- rows that go */

@@ -8,7 +8,7 @@
 #include "ledger/database/sql.h"
 
 /* Most texts are empty, and SQLite copies each that it is asked for, to end with a zero. */
-static char *text_of(sqlite3_stmt *statement, const struct ledger_values *values, int column)
+static char *column_text(sqlite3_stmt *statement, const struct ledger_values *values, int column)
 {
         return (char *)(uintptr_t)(values->size[column] > 0 ? ledger_column(statement, column) : "");
 }
@@ -22,7 +22,7 @@ static enum run_reason reason_of(const char *name)
 
 #define READ_NUMBER(column)                      (uint64_t) values.number[VALUE_##column]
 #define READ_FLAG(column)                        values.number[VALUE_##column] != 0
-#define READ_TEXT(column)                        text_of(statement, &values, VALUE_##column)
+#define READ_TEXT(column)                        column_text(statement, &values, VALUE_##column)
 #define READ_LONG(column)                        READ_TEXT(column)
 #define READ_REASON(column)                      reason_of(READ_TEXT(column))
 #define READ(kind, index, number, column, field) .field = READ_##kind(column),

@@ -44,7 +44,8 @@ uint64_t entry_hash(enum store_table table, const MDB_val *key, const MDB_val *v
 /* ---- changing */
 
 /* Most entries are new, and found to be so on the way to their place. The sum lacks the new entry still. */
-static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
+static int put_entry(struct store *store, enum store_table table, MDB_val *key, MDB_val *value,
+                     unsigned flags)
 {
         struct table_sum *sum = &store->sum[table];
         MDB_val place = *value;
@@ -74,7 +75,7 @@ static int put(struct store *store, enum store_table table, MDB_val *key, MDB_va
 int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
 {
         uint64_t hash = entry_hash(table, key, value);
-        int r = put(store, table, key, &(MDB_val){value->mv_size, value->mv_data}, flags);
+        int r = put_entry(store, table, key, &(MDB_val){value->mv_size, value->mv_data}, flags);
 
         if (r >= 0)
                 store->sum[table].sum += hash;
@@ -85,7 +86,7 @@ int entry_reserve(struct store *store, enum store_table table, MDB_val *key, siz
                   MDB_val *ret)
 {
         MDB_val place = {size, NULL};
-        int r = put(store, table, key, &place, flags | MDB_RESERVE);
+        int r = put_entry(store, table, key, &place, flags | MDB_RESERVE);
 
         if (r >= 0)
                 *ret = place;
