@@ -6,7 +6,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/run/assign.h"
+#include "controller/due/assigned.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/slot.h"

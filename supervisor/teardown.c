@@ -8,9 +8,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/run/assign.h"
+#include "controller/due/doubt.h"
 #include "controller/run/blame.h"
-#include "controller/run/doubt.h"
 #include "ipc/log.h"
 #include "os/descendants.h"
 #include "os/slot.h"

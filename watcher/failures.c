@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "kube/notice.h"
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 #define QUIET_USEC   (120 * USEC_PER_SEC)
 #define PATIENCE_MAX (5 * USEC_PER_SEC) /* for a request that is in flight when the deadline comes */

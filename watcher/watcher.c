@@ -22,16 +22,16 @@
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
-#include "watcher/apply/restored.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/synced.h"
 #include "watcher/apply/verify.h"
-#include "watcher/list/missing-namespaces.h"
-#include "watcher/list/resume.h"
 #include "watcher/list/transitions.h"
 #include "watcher/memory-full.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/missing-namespaces.h"
+#include "watcher/stream/restored.h"
+#include "watcher/stream/resume.h"
 
 /* ---- what comes next */
 

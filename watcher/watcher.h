@@ -88,16 +88,16 @@ struct watcher {
                 sd_event_source *commit_timer; /* of what announces nothing */
                 uint64_t committed_monotonic;
         } announce;     /* apply/announce.c, apply/synced.c */
-        uint64_t epoch; /* of the versions in the store; apply/restored.c */
+        uint64_t epoch; /* of the versions in the store; stream/restored.c */
         struct {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */
-        } restored;                /* apply/restored.c */
+        } restored;                /* stream/restored.c */
         struct {
                 struct kube_transfer *question;
                 sd_event_source *timer;
                 size_t asked;              /* index of the stream whose namespace the question is about */
-        } namespaces;                      /* list/missing-namespaces.c */
+        } namespaces;                      /* stream/missing-namespaces.c */
         struct verification *verification; /* apply/verify.c */
         struct finalizer_search *search;   /* apply/finalizer-search.c; NULL: none is asked for */
         bool owed_complete, checked;       /* apply/ledger-check.c: all pages are here; CHECKED was sent */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "config/ask.h"
+#include "config/read/ask.h"
 
 int config_check_cluster(const struct config *config, struct error *error)
 {

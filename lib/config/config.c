@@ -12,9 +12,9 @@
 #include "config/check/check.h"
 #include "config/handler-limits.h"
 #include "config/read/problem.h"
-#include "config/read/yaml-reader.h"
 #include "config/table.h"
 #include "config/watch-notes.h"
+#include "config/yaml-reader.h"
 #include "os/syscall.h"
 
 #define FILE_SIZE_MAX  ((size_t)1024 * 1024)

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * How the configuration is read: tables of keys (table.h) applied to YAML mappings by a generic reader
- * (read/yaml-reader.h); files are found and merged in config.c. Private to config/.
+ * (yaml-reader.h); files are found and merged in config.c. Private to config/.
  */
 #include <yaml.h>
 

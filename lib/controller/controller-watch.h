@@ -25,7 +25,7 @@ struct watch_trouble {
         char *reason;
 };
 
-/* The API server refuses us what we write: run/watch-refusal.c. key: of the object that is tried; NULL: it does
+/* The API server refuses us what we write: due/watch-refusal.c. key: of the object that is tried; NULL: it does
  * not. */
 struct refusal {
         char *key, *uid;
@@ -33,7 +33,7 @@ struct refusal {
         struct watch_trouble trouble;
 };
 
-/* Which rows run/retry.c makes due. The ledger has the numbers of the last two, and the wider one is the
+/* Which rows due/retry.c makes due. The ledger has the numbers of the last two, and the wider one is the
  * greater. */
 enum retry_scope {
         RETRY_NOTHING,
@@ -91,7 +91,7 @@ struct watch {
         uint64_t related_usec;  /* CLOCK_MONOTONIC: of the last page */
         bool is_of_cluster;     /* its objects belong to no namespace, by the first row when that mattered */
         struct retry_walk walk; /* ends with this life */
-        struct retry_walk kept_walk; /* the next life goes on with it: run/retry-kept.c */
+        struct retry_walk kept_walk; /* the next life goes on with it: due/retry-kept.c */
         uint64_t handler_stamp;      /* of the handler that this watch begins with */
         struct watch_uninstall uninstall;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */

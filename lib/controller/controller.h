@@ -12,8 +12,8 @@
  *   order/   what people ask for: pause, resume, release, retry, uninstall
  *
  * Calls go one way: settle.c calls what has pages to take or runs to give; inputs (change/change.c,
- * run/outcome.c, order/) call what decides about one subject; below all of these are change/push.c,
- * run/due.c, order/may-run.c, and the caller's time and effects (clock.h, effects.h).
+ * run/outcome.c, order/) call what decides about one subject; below all of these are due/push.c,
+ * due/due.c, due/may-run.c, and the caller's time and effects (clock.h, effects.h).
  *
  * Whether a changed object runs is decided in change/change.c, by the table of change/decision.c.
  *

@@ -9,7 +9,7 @@
 
 struct watch_metrics {
         uint64_t adds, retries, requeues;
-        uint64_t tried_again; /* objects that were given up and got one more attempt (run/retry.c) */
+        uint64_t tried_again; /* objects that were given up and got one more attempt (due/retry.c) */
         uint64_t result[RESULT_COUNT];
         uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;
         struct histogram queue, work; /* waiting; running */

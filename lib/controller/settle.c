@@ -15,10 +15,10 @@
 #include "controller/change/handled.h"
 #include "controller/change/owed.h"
 #include "controller/change/related-changes.h"
+#include "controller/due/retry.h"
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
-#include "controller/run/retry.h"
 #include "queue/look.h"
 
 #define COMMIT_PATIENCE_USEC USEC_PER_MINUTE

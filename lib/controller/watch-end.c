@@ -6,10 +6,10 @@
 #include "controller/change/handled.h"
 #include "controller/change/related-changes.h"
 #include "controller/controller-watch.h"
+#include "controller/due/retry.h"
+#include "controller/due/watch-refusal.h"
 #include "controller/marks.h"
 #include "controller/order/uninstall.h"
-#include "controller/run/retry.h"
-#include "controller/run/watch-refusal.h"
 
 void watch_empty(struct watch *watch)
 {

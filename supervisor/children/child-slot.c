@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "controller/run/assign.h"
+#include "controller/due/assigned.h"
 #include "supervisor/supervisor.h"
 
 void child_describe(const struct child_slot *child, char *buffer, size_t size)

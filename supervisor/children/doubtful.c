@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/run/doubt.h"
+#include "controller/due/doubt.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/folders/ledger-clock.h"

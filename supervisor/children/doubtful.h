@@ -5,7 +5,7 @@
  * watcher gets past it: a jq program that never ends or crashes is not run on it for the time of the
  * quarantine (it counts as selected, and its content without status stands in for the yield of the
  * trigger), so that it is served as all others are; where our own code died, nothing of it is read. With
- * each further death that time is doubled (lib/controller/run/doubt.h).
+ * each further death that time is doubled (lib/controller/due/doubt.h).
  */
 
 struct watch;

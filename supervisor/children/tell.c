@@ -6,8 +6,8 @@
 
 #include "base/duration.h"
 #include "controller/change/owed.h"
+#include "controller/due/retry.h"
 #include "controller/effects.h"
-#include "controller/run/retry.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/child-slot.h"

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "controller/change/change.h"
-#include "controller/order/may-run.h"
-#include "controller/run/retry.h"
+#include "controller/due/may-run.h"
+#include "controller/due/retry.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/turn.h"

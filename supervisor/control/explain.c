@@ -8,8 +8,8 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "controller/due/assigned.h"
 #include "controller/effects.h"
-#include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "queue/look.h"
@@ -93,7 +93,7 @@ static int write_run(const struct ledger_run *run, void *userdata)
         return 0;
 }
 
-/* A resync counts from the last success, whatever time its row stands at (lib/controller/run/due.c). */
+/* A resync counts from the last success, whatever time its row stands at (lib/controller/due/due.c). */
 static uint64_t next_time(const struct watch *watch, const struct ledger_row *row)
 {
         uint64_t resync = row->handled_realtime + watch->config->resync_usec;

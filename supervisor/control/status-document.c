@@ -6,7 +6,8 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "controller/order/may-run.h"
+#include "controller/due/assigned.h"
+#include "controller/due/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"

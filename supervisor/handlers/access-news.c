@@ -7,7 +7,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "controller/order/may-run.h"
+#include "controller/due/may-run.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/fatal.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include "controller/due/retry-kept.h"
 #include "controller/effects.h"
-#include "controller/run/retry-kept.h"
 #include "supervisor/supervisor.h"
 
 static uint64_t stamp_text(uint64_t stamp, const char *text)

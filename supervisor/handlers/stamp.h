@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Tells whether the handler of a watch is another one than at the last start. Objects that were given up get
- * one more attempt then (lib/controller/run/retry-kept.h), and after each reload.
+ * one more attempt then (lib/controller/due/retry-kept.h), and after each reload.
  *
  * The stamp covers: our own version, the kind of the handler, its arguments, size and mtime of those that are
  * regular files, the names of its environment, and `handler.version`. It covers no value of the environment,

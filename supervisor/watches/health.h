@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The health of a watch, for people: by the word of its watcher, by whether its handler has the access that
- * it needs, and by whether the API server takes its writes (lib/controller/run/watch-refusal.h).
+ * it needs, and by whether the API server takes its writes (lib/controller/due/watch-refusal.h).
  */
 #include <stdbool.h>
 

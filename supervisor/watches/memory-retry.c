@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "queue/queue-watch.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watcher/list/frame.h"
+#include "watcher/stream/frame.h"
 
 #define LINE_MAX 64
 

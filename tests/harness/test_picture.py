@@ -97,6 +97,16 @@ CIRCLE = {
 }
 
 
+# tls/ calls up into web/, which calls tls/.
+ROOMS = {
+    "gateway/web/web.h": LICENCE + "int web_start(void);\n",
+    "gateway/web/web.c": LICENCE + '/* Circle: so. */\n#include "gateway/web/web.h"\nint tls_start(void);\n'
+                                   "int web_start(void) { return tls_start(); }\n",
+    "gateway/tls/tls.h": CLEAN["gateway/tls/tls.h"] + '#include "gateway/web/web.h"\n',
+}
+CIRCLE_OF_ROOMS = "gateway/tls: stands on itself in a circle with gateway/web"
+
+
 @pytest.mark.parametrize("changed, said", [
     (INCLUDES_A_PROCESS, "lib/os/file.c:2: includes gateway/tls/tls.h, and gateway is not below lib/os"),
     (CALLS_A_PROCESS, "lib/os/file.c: calls tls_start() of gateway/tls/tls.c, and gateway is not below lib/os"),
@@ -116,6 +126,8 @@ CIRCLE = {
     ({"ctl/own.c": LICENCE + "int tls_start(void) { return 0; }\n", "ctl/own.h": LICENCE + "int tls_start(void);\n"},
      "gateway/tls/tls.c: ctl/own.c has a tls_start() already"),
     (CIRCLE, "gateway/tls/pair.c: calls itself in a circle with gateway/tls/tls.c"),
+    (ROOMS, CIRCLE_OF_ROOMS),
+    ({"tools/layers": CLEAN["tools/layers"] + "circle gateway: so it was\n"}, "tools/layers: the rooms of gateway have no circle"),
 ])
 def test_a_broken_rule_is_found(tree, changed, said):
     assert said in tree(changed).splitlines()
@@ -128,6 +140,8 @@ def test_a_broken_rule_is_found(tree, changed, said):
     {"gateway/tls/pem.c": LICENCE + "static int pem_read(void) { return 0; }\n"},
     {f"gateway/tls/part{number}.h": LICENCE for number in range(23)},
     {**CIRCLE, "gateway/tls/pair.c": CIRCLE["gateway/tls/pair.c"].replace("Halves.", "Halves. Circle: a start begins again.")},
+    {**ROOMS, "gateway/tls/tls.h": CLEAN["gateway/tls/tls.h"]},
+    {**ROOMS, "tools/layers": CLEAN["tools/layers"] + "circle gateway: so it is\n"},
 ])
 def test_what_is_allowed_is_let_pass(tree, changed):
     assert tree(changed) == ""

@@ -26,7 +26,7 @@ DECISION = "lib/controller/change/decision.c"
 EPOCH = "lib/controller/change/epoch.c"
 OUTCOME = "lib/controller/run/outcome.c"
 ASSIGN = "lib/controller/run/assign.c"
-DUE = "lib/controller/run/due.c"
+DUE = "lib/controller/due/due.c"
 SETTLE = "lib/controller/settle.c"
 QUEUE = "lib/queue/queue.c"
 
@@ -82,7 +82,7 @@ MUTANTS = {
     "killed run is not judged": ("lib/controller/run/last-life.c", "ledger_row_unknown(&row);", ";"),
     "machine went down, and nothing is unsure": (CHANGE, "r = watch->unsure ? unsure_is_same(watch, change, row) : 1;",
                                                  "r = 1;"),
-    "backoff is not waited for": ("lib/controller/run/next-attempt.c", "backoff_after(config->retry_first_usec,",
+    "backoff is not waited for": ("lib/controller/due/next-attempt.c", "backoff_after(config->retry_first_usec,",
                                   "backoff_after(config->retry_first_usec / 16,"),
     "failed content runs again at once": (DECISION, "if (has_failed && row->failed_fingerprint == change->fingerprint)",
                                           "if (false && has_failed)"),
@@ -110,10 +110,10 @@ MUTANTS = {
     "object that is gone is remembered": (CHANGE, "        mark_drop(&watch->tries, change->key, change->uid);\n", ""),
     "own write: of another epoch": (DECISION, "row->written_realtime > watch->epoch_since && row", "row"),
     "object that moves is nobody's until the other watch runs": (ASSIGN, ".taken = has_left &&", ".taken = has_left ||"),
-    "walk that a reload began is lost with its life": ("lib/controller/run/retry-kept.c", "watch->kept_walk = kept.walk;\n",
+    "walk that a reload began is lost with its life": ("lib/controller/due/retry-kept.c", "watch->kept_walk = kept.walk;\n",
                                                       "retry_walk_done(&kept.walk);\n"),
-    "walk does not keep its place": ("lib/controller/run/retry.c", "r >= 0 && walk == &watch->kept_walk", "false"),
-    "another handler is no reason": ("lib/controller/run/retry-kept.c", "if (kept.stamp == stamp)", "if (true)"),
+    "walk does not keep its place": ("lib/controller/due/retry.c", "r >= 0 && walk == &watch->kept_walk", "false"),
+    "another handler is no reason": ("lib/controller/due/retry-kept.c", "if (kept.stamp == stamp)", "if (true)"),
     "run from before a reload is the last word": (OUTCOME, "given->reloads < controller->reloads", "false"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }

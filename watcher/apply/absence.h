@@ -5,7 +5,7 @@
  * their namespace is not watched any more. A negative result: the store failed (fatal was said).
  */
 #include "watcher/apply/verify.h"
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 /* A complete list did not have these. */
 int absence_listed(struct stream *stream);

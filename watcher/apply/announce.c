@@ -12,8 +12,8 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/finalizer-seen.h"
-#include "watcher/list/resume.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/resume.h"
 
 #define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 

@@ -16,11 +16,11 @@
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/scope.h"
-#include "watcher/list/stream-request.h"
-#include "watcher/list/stream.h"
 #include "watcher/memory-full.h"
 #include "watcher/retry-timer.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/stream-request.h"
+#include "watcher/stream/stream.h"
 
 #define PAGE_LIMIT        "500"
 #define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)

@@ -16,10 +16,10 @@
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
-#include "watcher/apply/restored.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/restored.h"
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
                       bool first)

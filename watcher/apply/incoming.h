@@ -7,7 +7,7 @@
  *
  * A negative result of these functions: the store failed (fatal was said).
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 /* An object was shown. listed: by a list, which may also be the first events of a watch. */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);

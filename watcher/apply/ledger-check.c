@@ -13,8 +13,8 @@
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
-#include "watcher/list/stream.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/stream.h"
 
 /* Returns 1: the object is there, or its deletion is known already. */
 static int is_accounted_for(struct watcher *watcher, const struct record_owed *owed)

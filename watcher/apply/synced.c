@@ -14,9 +14,9 @@
 #include "watcher/apply/finalizer-search.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
-#include "watcher/list/missing-namespaces.h"
-#include "watcher/list/stream.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/missing-namespaces.h"
+#include "watcher/stream/stream.h"
 
 /* SWEPT is sent once. */
 int swept_tell(struct watcher *watcher)

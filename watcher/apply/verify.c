@@ -14,10 +14,10 @@
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/scope.h"
-#include "watcher/list/stream-request.h"
 #include "watcher/memory-full.h"
 #include "watcher/retry-timer.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/stream-request.h"
 
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)

@@ -14,10 +14,10 @@
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/list/probe.h"
-#include "watcher/list/stream-request.h"
 #include "watcher/list/watch-stream.h"
 #include "watcher/memory-full.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/stream-request.h"
 
 /* a server ends requests other than watches after the same time */
 #define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)

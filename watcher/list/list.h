@@ -4,7 +4,7 @@
  * LIST, page by page, each item applied as it streams in. Every LIST has a number (the mark); objects that a
  * complete one did not mark are gone. An incomplete one says nothing about what it did not show.
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 /* Begins a list; as WatchList where that works. */
 void list_start(struct stream *stream);

@@ -9,10 +9,10 @@
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "watcher/apply/synced.h"
-#include "watcher/list/stream-request.h"
 #include "watcher/memory-full.h"
 #include "watcher/retry-timer.h"
 #include "watcher/setup.h"
+#include "watcher/stream/stream-request.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define PATIENCE_MIN_USEC  USEC_PER_SEC

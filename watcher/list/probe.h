@@ -11,7 +11,7 @@
  * of failures. But the watch itself works. So a start, which waits to announce stored objects and to run
  * what is due, waits for the first answer only, whatever it is.
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 /* Asks, if there is a reason to and no question is under way. */
 void probe_start(struct stream *stream);

@@ -9,16 +9,16 @@
 #include "base/exit-code.h"
 #include "watcher/apply/absence.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/restored.h"
 #include "watcher/apply/synced.h"
 #include "watcher/list/list.h"
 #include "watcher/list/probe.h"
-#include "watcher/list/resume.h"
-#include "watcher/list/stream-request.h"
 #include "watcher/list/watch-stream.h"
 #include "watcher/retry-timer.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/restored.h"
+#include "watcher/stream/resume.h"
+#include "watcher/stream/stream-request.h"
 
 /* The cluster behind a URL may change, so a later LIST first asks whether it is still the same. */
 static void list_again(struct stream *stream)

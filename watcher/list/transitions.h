@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* How a stream's state changes: what each answer of the server leads to, and after how long. */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 extern const struct stream_driver stream_transitions;
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "watcher/apply/incoming.h"
-#include "watcher/list/missing-namespaces.h"
-#include "watcher/list/stream.h"
 #include "watcher/memory-full.h"
+#include "watcher/stream/missing-namespaces.h"
+#include "watcher/stream/stream.h"
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 

@@ -10,9 +10,9 @@
 #include "base/exit-code.h"
 #include "watcher/apply/announce.h"
 #include "watcher/list/probe.h"
-#include "watcher/list/stream-request.h"
 #include "watcher/list/watch-event.h"
 #include "watcher/memory-full.h"
+#include "watcher/stream/stream-request.h"
 
 #define VERY_SHORT_USEC     USEC_PER_SEC
 #define TIMEOUT_GRACE_USEC  (5 * USEC_PER_SEC)

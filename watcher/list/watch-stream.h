@@ -4,7 +4,7 @@
  * WATCH: from the last resourceVersion, for as long as the server and the network let it; or with the list
  * as its first events (WatchList), where the server has that.
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 void watch_start(struct stream *stream);
 void watch_initial(struct stream *stream);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "config/ask.h"
+#include "config/read/ask.h"
 #include "config/read/problem.h"
 
 #define ARGUMENT_MAX ((size_t)128 * 1024) /* of the kernel, with the NUL */

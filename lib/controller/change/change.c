@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/change/change.h"
+#include "controller/due/assigned.h"
+#include "controller/due/next-attempt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,20 +13,18 @@
 #include "controller/change/handled.h"
 #include "controller/change/owed.h"
 #include "controller/change/owned.h"
-#include "controller/change/push.h"
 #include "controller/change/related-changes.h"
 #include "controller/change/unsure.h"
 #include "controller/clock.h"
+#include "controller/due/due.h"
+#include "controller/due/may-run.h"
+#include "controller/due/push.h"
+#include "controller/due/retry.h"
+#include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
-#include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/reason.h"
-#include "controller/run/assign.h"
-#include "controller/run/due.h"
-#include "controller/run/outcome.h"
-#include "controller/run/retry.h"
-#include "controller/run/watch-refusal.h"
 #include "ipc/message-id.h"
 #include "queue/look.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/change/decision.h"
+#include "controller/due/push.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -56,13 +57,6 @@ enum row_state row_state(const struct ledger_row *row, bool is_running)
         if (row->attempts > 0)
                 return ROW_FAILING;
         return row->handled_realtime == 0 ? ROW_NEW : ROW_AT_REST;
-}
-
-uint64_t resource_version_number(const char *version)
-{
-        size_t digits = strspn(version, "0123456789");
-
-        return digits > 0 && digits < 19 && version[digits] == '\0' ? strtoull(version, NULL, 10) : 0;
 }
 
 bool was_written_lately(const struct watch *watch, const struct ledger_row *row)

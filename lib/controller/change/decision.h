@@ -54,5 +54,3 @@ enum row_decision row_decide(enum row_state state, enum row_input input);
 
 /* Our own write to it was a moment ago, and in the epoch of its watch. */
 bool was_written_lately(const struct watch *watch, const struct ledger_row *row);
-/* resourceVersions are numbers, by contract since Kubernetes 1.35; 0: this is none, and has no order. */
-uint64_t resource_version_number(const char *version);

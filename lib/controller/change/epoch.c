@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "controller/clock.h"
+#include "controller/due/due.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
-#include "controller/run/due.h"
 #include "ledger/ledger-due.h"
 #include "ledger/ledger-scope.h"
 

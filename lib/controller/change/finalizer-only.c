@@ -10,17 +10,15 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/change/decision.h"
 #include "controller/change/finalizer-only.h"
-#include "controller/change/push.h"
 #include "controller/clock.h"
+#include "controller/due/assigned.h"
+#include "controller/due/next-attempt.h"
+#include "controller/due/push.h"
+#include "controller/due/retry.h"
+#include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
-#include "controller/run/assign.h"
-#include "controller/run/next-attempt.h"
-#include "controller/run/outcome.h"
-#include "controller/run/retry.h"
-#include "controller/run/watch-refusal.h"
 #include "ipc/message-id.h"
 
 /* ---- how often lately, per object */

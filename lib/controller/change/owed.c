@@ -11,8 +11,8 @@
 #include "base/exit-code.h"
 #include "controller/change/owed.h"
 #include "controller/clock.h"
+#include "controller/due/due.h"
 #include "controller/effects.h"
-#include "controller/run/due.h"
 
 struct page {
         struct watch *watch;

@@ -5,10 +5,10 @@
 
 #include "base/duration.h"
 #include "controller/change/owned.h"
-#include "controller/change/push.h"
 #include "controller/clock.h"
+#include "controller/due/assigned.h"
+#include "controller/due/push.h"
 #include "controller/effects.h"
-#include "controller/run/assign.h"
 #include "queue/look.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must

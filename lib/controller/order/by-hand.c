@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "controller/change/push.h"
 #include "controller/clock.h"
+#include "controller/due/push.h"
 #include "controller/effects.h"
 #include "ipc/message-id.h"
 

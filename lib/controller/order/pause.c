@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/due/assigned.h"
+#include "controller/due/due.h"
+#include "controller/due/may-run.h"
 #include "controller/effects.h"
-#include "controller/order/may-run.h"
 #include "controller/order/pause.h"
-#include "controller/run/assign.h"
-#include "controller/run/due.h"
 #include "ipc/message-id.h"
 
 static void tell_paused(const struct watch *watch, const char *since)

@@ -11,11 +11,11 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/push.h"
+#include "controller/due/assigned.h"
+#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "controller/effects.h"
-#include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
-#include "controller/run/assign.h"
 #include "ipc/message-id.h"
 
 #define KEPT_AS "" /* among the pauses of the ledger: no watch is called so */

@@ -15,19 +15,15 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/decision.h"
-#include "controller/change/twin.h"
 #include "controller/clock.h"
+#include "controller/due/assigned.h"
+#include "controller/due/doubt.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
-#include "controller/run/doubt.h"
+#include "controller/run/twin.h"
 #include "queue/look.h"
 
 #define AHEAD_USEC (3 * USEC_PER_MSEC)
-
-const struct queue_run *worker_run(const struct worker *worker)
-{
-        return worker->given_count > 0 ? &worker->given[0].run : NULL;
-}
 
 /* ---- what a worker has */
 
@@ -86,11 +82,6 @@ static void drop_assignment(struct worker *worker, size_t index, bool has_begun)
                 (worker->given_count - index) * sizeof(worker->given[0]));
 }
 
-bool assignment_is_outdated(const struct controller *controller, const struct assignment *given)
-{
-        return given->epoch != controller->watch[given->run.watch].epoch;
-}
-
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
 {
         const struct controller *controller = worker->controller;
@@ -120,24 +111,6 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
         return 0;
 }
 
-bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
-{
-        const struct controller *controller = watch->controller;
-
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct worker *worker = &controller->worker[i];
-
-                for (size_t j = 0; j < worker->given_count; j++) {
-                        const struct queue_run *run = &worker->given[j].run;
-
-                        if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
-                            strcmp(run->uid, uid) == 0)
-                                return true;
-                }
-        }
-        return false;
-}
-
 struct queue_counts assign_count(const struct controller *controller, const struct watch *watch)
 {
         struct queue_counts counts = watch ? queue_count(controller->queue, watch_number(watch))
@@ -152,33 +125,6 @@ struct queue_counts assign_count(const struct controller *controller, const stru
         }
         counts.queued += given - counts.running;
         return counts;
-}
-
-void assign_recall(struct controller *controller, const char *reason)
-{
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
-                if (worker->given_count > 1 && worker->is_up)
-                        controller->effects->recall(controller->userdata, worker, reason);
-        }
-}
-
-void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)
-{
-        struct controller *controller = watch->controller;
-
-        if (!assign_is_under_way(watch, key, uid))
-                return;
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-                const struct queue_run *run = worker_run(worker);
-
-                if (run && !worker->given[0].to_send && run->watch == watch_number(watch) &&
-                    strcmp(run->key, key) == 0 && strcmp(run->uid, uid) == 0)
-                        controller->effects->cancel(controller->userdata, worker, run->id, reason);
-        }
-        assign_recall(controller, reason);
 }
 
 /* ---- giving */

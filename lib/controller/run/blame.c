@@ -11,9 +11,9 @@
 
 #include "base/duration.h"
 #include "controller/clock.h"
+#include "controller/due/next-attempt.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
-#include "controller/run/next-attempt.h"
 #include "ipc/message-id.h"
 
 uint64_t blame_row(struct controller *controller, const struct config_watch *config, struct ledger_row *row)

@@ -13,11 +13,10 @@
 
 #include "base/duration.h"
 #include "controller/clock.h"
+#include "controller/due/next-attempt.h"
+#include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
-#include "controller/run/next-attempt.h"
-#include "controller/run/outcome.h"
-#include "controller/run/watch-refusal.h"
 #include "ipc/message-id.h"
 
 /* ---- log */

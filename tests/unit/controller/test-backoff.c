@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "controller/run/next-attempt.h"
+#include "controller/due/next-attempt.h"
 
 #define FIRST UINT64_C(1000000)
 #define MAX   (600 * UINT64_C(1000000))

@@ -14,7 +14,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 struct fixture {
         struct message_config_watcher config;

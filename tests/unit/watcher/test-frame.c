@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "watcher/list/frame.h"
+#include "watcher/stream/frame.h"
 
 #define LINE_MAX 12
 

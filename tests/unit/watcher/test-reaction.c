@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "watcher/list/reaction.h"
+#include "watcher/stream/reaction.h"
 
 static enum answer answer_to(int status, const char *body)
 {

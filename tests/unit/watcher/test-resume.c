@@ -11,8 +11,8 @@
 
 #include "base/duration.h"
 #include "store/meta.h"
-#include "watcher/list/resume.h"
-#include "watcher/list/stream-request.h"
+#include "watcher/stream/resume.h"
+#include "watcher/stream/stream-request.h"
 
 static char cluster[] = "cluster", other[] = "other", scope[] = "scope", basis[] = "basis", empty[] = "",
             version[] = "v1", plural[] = "pods", older[] = "5", newer[] = "42", token[] = "t/1";

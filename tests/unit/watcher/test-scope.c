@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "watcher/apply/scope.h"
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 static struct message_config_watcher widgets(void)
 {

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Objects that were given up get one more attempt when the operator is reloaded, and when a start finds
- * another handler: run/retry.c walks over them. The ledger has the stamp of the handler and the place of that
+ * another handler: due/retry.c walks over them. The ledger has the stamp of the handler and the place of that
  * walk. stamp: stands for all by which a handler is known (supervisor/handlers/stamp.h).
  */
 #include "controller/controller.h"

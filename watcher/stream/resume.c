@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See resume.h. */
-#include "watcher/list/resume.h"
+#include "watcher/stream/resume.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/exit-code.h"
 #include "store/meta.h"
-#include "watcher/apply/restored.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/restored.h"
 
 bool resume_is_allowed(const struct watcher *watcher)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/order/may-run.h"
+#include "controller/due/may-run.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
  */
 #include "kube/client.h"
 #include "object/scan.h"
-#include "watcher/list/frame.h"
-#include "watcher/list/reaction.h"
+#include "watcher/stream/frame.h"
+#include "watcher/stream/reaction.h"
 #include "watcher/watcher.h"
 
 /* Whether the namespace of a stream exists. */

@@ -5,7 +5,7 @@
  * in the transaction that writes the stamp, and each page of it is in one with its place. So whatever ends
  * us, the next life begins the walk or goes on after its last page: each row is visited once.
  */
-#include "controller/run/retry-kept.h"
+#include "controller/due/retry-kept.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  * must never be taken for complete: where there is any doubt, everything is listed.
  */
 #include "store/meta.h"
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 bool resume_is_allowed(const struct watcher *watcher);
 bool resume_position_fits(const struct watcher *watcher, const struct store_position *position);

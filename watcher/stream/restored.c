@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See restored.h. */
-#include "watcher/apply/restored.h"
+#include "watcher/stream/restored.h"
 
 #include "base/duration.h"
 #include "store/meta.h"

@@ -6,7 +6,7 @@
  * those that have not been seen. One that is missing is logged once, shown in the status, and asked for each
  * minute. Without the right to ask (403) nothing is reported, and the server is not asked again.
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 #define MISSING_NAMESPACES_TOLD 8
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See missing-namespaces.h. */
-#include "watcher/list/missing-namespaces.h"
+#include "watcher/stream/missing-namespaces.h"
 
 #include <errno.h>
 

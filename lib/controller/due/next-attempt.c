@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When an object is due again: backoffs, resyncs, and what the server's Retry-After has held back. */
-#include "controller/run/next-attempt.h"
+#include "controller/due/next-attempt.h"
 
 #include <string.h>
 
@@ -8,7 +8,6 @@
 #include "base/duration.h"
 #include "controller/controller.h"
 #include "controller/effects.h"
-#include "controller/run/outcome.h"
 
 #define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)
 #define SPREAD_RUNS       128

@@ -5,7 +5,7 @@
  * stands in for what the trigger yields), so that it is served like all others; where our own code died,
  * nothing of it is read. Each time that it happens again that time is doubled.
  */
-#include "controller/run/doubt.h"
+#include "controller/due/doubt.h"
 
 #include <errno.h>
 #include <inttypes.h>

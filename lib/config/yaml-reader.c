@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the tables to YAML: every mistake becomes a problem with its place, and reading goes on. */
-#include "config/read/yaml-reader.h"
+#include "config/yaml-reader.h"
 
 #include <errno.h>
 #include <inttypes.h>

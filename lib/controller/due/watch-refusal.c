@@ -4,7 +4,7 @@
  * and one object is the witness, which is tried often enough to know in time. Any write of the watch that
  * succeeds ends it. Past the deadline the operator ends with 77, or the watch is isolated.
  */
-#include "controller/run/watch-refusal.h"
+#include "controller/due/watch-refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,11 +8,11 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/push.h"
 #include "controller/clock.h"
+#include "controller/due/due.h"
+#include "controller/due/next-attempt.h"
+#include "controller/due/push.h"
 #include "controller/effects.h"
-#include "controller/run/due.h"
-#include "controller/run/outcome.h"
 #include "queue/look.h"
 
 static enum run_reason reason_of(const struct ledger_row *row)

@@ -3,6 +3,10 @@
 /* When an object is due again. */
 #include "controller/controller.h"
 
+#define BEHIND_USEC         (20 * UINT64_C(1000)) /* the watch usually needs less to show our own write */
+/* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
+#define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
+
 uint64_t retry_delay(struct controller *controller, const struct config_watch *config, uint64_t attempts);
 /* A little longer, so that not all come at once. */
 uint64_t held_delay(struct controller *controller, uint64_t held_usec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See reaction.h. */
-#include "watcher/list/reaction.h"
+#include "watcher/stream/reaction.h"
 
 static const enum reaction reaction[PHASE_COUNT][ANSWER_COUNT] = {
         [PHASE_LIST] =

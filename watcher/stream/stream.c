@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See stream.h. */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

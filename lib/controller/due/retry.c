@@ -14,18 +14,18 @@
  *
  * The first two end with this life. The place of the last two is in the ledger (retry-kept.c).
  */
-#include "controller/run/retry.h"
+#include "controller/due/retry.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/push.h"
 #include "controller/clock.h"
+#include "controller/due/due.h"
+#include "controller/due/push.h"
+#include "controller/due/retry-kept.h"
 #include "controller/effects.h"
-#include "controller/run/due.h"
-#include "controller/run/retry-kept.h"
 #include "queue/look.h"
 
 #define PACE_USEC (USEC_PER_SEC / RETRY_PACE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See stream-request.h. */
-#include "watcher/list/stream-request.h"
+#include "watcher/stream/stream-request.h"
 
 #include "base/duration.h"
 #include "kube/path.h"

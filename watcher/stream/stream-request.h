@@ -5,7 +5,7 @@
  * when a server refuses it. LIST asks for the newest state (no resourceVersion: served consistently); a
  * continue page carries none; a watch that goes on never asks for initial events.
  */
-#include "watcher/list/stream.h"
+#include "watcher/stream/stream.h"
 
 #define REQUEST_ACCEPT_LIST_METADATA "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/change/twin.h"
+#include "controller/run/twin.h"
 
 #include <errno.h>
 
 #include "config/config-watch.h"
-#include "controller/change/push.h"
-#include "controller/run/doubt.h"
+#include "controller/due/doubt.h"
+#include "controller/due/push.h"
 
 /* The next one after `last`; NULL begins and ends. */
 static struct watch *twin_next(const struct watch *watch, const struct watch *last)
