@@ -2,6 +2,7 @@
 """`reconciledctl uninstall`: done is what the stores say, and a restart goes on with it until somebody cancels it."""
 import shutil
 import signal
+import urllib.parse
 
 import pytest
 
@@ -163,6 +164,23 @@ def test_an_object_outside_of_the_selection_that_no_store_and_no_ledger_knows(le
     assert done.returncode == 0 and "done: no object" in done.stdout, done.stdout + done.stderr
     assert held(widgets) == []
     assert widgets.exists("left") != deleted
+    operator.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [410, 400])
+def test_a_search_whose_token_is_refused_begins_again_without_pages(left_in_a_new_state_folder, devserver, operator, widgets, status):
+    """As the list of a watch does (docs/watch.md)."""
+    for number in range(500):
+        widgets.create(f"a{number}")
+    fault = devserver.fault(match={"verb": "list", "resource": "widgets", "continue": True}, status=status)
+    done = uninstall(operator)
+    assert done.returncode == 0 and "done: no object" in done.stdout, done.stdout + done.stderr
+    assert held(widgets) == [] and devserver.faults()[fault]["hit"] == 1
+    pages = devserver.requests(lambda request: request.get("verb") == "list" and "PartialObjectMetadata" in request["accept"])
+    pages = [urllib.parse.parse_qs(page["query"]) for page in pages]
+    assert ["continue" in page for page in pages] == [False, True, False]
+    assert ["limit" in page for page in pages] == [True, True, False]
     operator.stop()
 
 

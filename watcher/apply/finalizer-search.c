@@ -33,6 +33,7 @@ struct finalizer_search {
         sd_event_source *timer;
         struct scan_list *list;
         char *continue_token;     /* NULL: the first page */
+        bool unpaged;             /* no further pages: a token has expired, or was refused */
         size_t stream;            /* index of the stream whose namespace is being listed */
         struct failures failures; /* only its pace is used */
         bool done;
@@ -145,15 +146,17 @@ static int on_finalizer_search_retry(sd_event_source *source _unused_, uint64_t 
         return 0;
 }
 
-/* An expired token makes the search begin again. */
+/* What becomes of the list is what becomes of a watch's own after this answer to a later page. */
 static void finalizer_search_failed(struct finalizer_search *search, const struct kube_error *error,
                                     uint64_t serial)
 {
         struct watcher *watcher = search->watcher;
+        enum reaction reaction = reaction_to(PHASE_CONTINUE, answer_of(error));
         const char *why = error->message ? error->message : "its answer is no list";
 
-        if (error->http_status == 410 || error->http_status == 400)
+        if (reaction != REACT_PAGE_LATER && reaction != REACT_REFRESH_PAGE)
                 free(TAKE_PTR(search->continue_token));
+        search->unpaged = search->unpaged || reaction == REACT_LIST_UNPAGED;
         failures_tell(watcher, error, serial);
         if (search->unseen[0] == '\0')
                 log_warning(
@@ -177,6 +180,7 @@ static void page_taken(struct finalizer_search *search, const struct scan_list_m
                 return;
         }
         search->stream += !search->continue_token;
+        search->unpaged = search->unpaged && search->continue_token;
         end_page(search);
         if (search->stream < watcher->stream_count) {
                 finalizer_search_ask(search);
@@ -222,7 +226,8 @@ static void finalizer_search_ask(struct finalizer_search *search)
         int r = base ? scan_list_new(ITEM_MAX, on_item, watcher, &search->list) : -ENOMEM;
 
         text_append_string(&path, base ? base : "");
-        kube_path_add(&path, "limit", PAGE_LIMIT);
+        if (!search->unpaged)
+                kube_path_add(&path, "limit", PAGE_LIMIT);
         if (search->continue_token)
                 kube_path_add(&path, "continue", search->continue_token);
         request.path = path.data;
