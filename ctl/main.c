@@ -266,8 +266,7 @@ static const struct verb verb[] = {
          "a watch and perhaps a key (namespace/name)",
          verb_logs,
          "WATCH [KEY] [-- OPTION...]",
-         "Becomes journalctl with the fields of the watch, or of one object of it; what stands behind\n"
-         "-- are options of journalctl"},
+         "Becomes journalctl with the fields of the watch, or of one object of it; what follows\n-- are options of journalctl"},
         {"check",
          "whether a configuration has mistakes",
          "jc",
@@ -319,7 +318,7 @@ static const struct verb verb[] = {
          "WATCH KEY | --finalizer --reason TEXT WATCH KEY",
          "Lets an object out of quarantine, or takes our finalizer off one whose cleanup cannot succeed"},
         {"pause",
-         "let nothing of a watch run",
+         "let no object of a watch run",
          "jw",
          1,
          1,
@@ -327,7 +326,7 @@ static const struct verb verb[] = {
          "a watch",
          verb_pause,
          "WATCH",
-         "Lets nothing of a watch run, also over restarts; changes are kept"},
+         "Lets no object of a watch run, even after a restart; changes are kept"},
         {"resume",
          "let a watch run again",
          "j",
@@ -339,7 +338,7 @@ static const struct verb verb[] = {
          "WATCH",
          "Lets a watch that is paused run again"},
         {"uninstall",
-         "take our finalizers off everything",
+         "take our finalizers off all objects",
          "jytX",
          0,
          0,
@@ -347,7 +346,7 @@ static const struct verb verb[] = {
          "no arguments",
          verb_uninstall,
          "",
-         "Takes our finalizers off everything, and shows what first; goes on after a restart"},
+         "Takes our finalizers off all objects, and shows them first; goes on after a restart"},
         {"run",
          "run a handler without an operator",
          "jcWOP",
@@ -360,7 +359,7 @@ static const struct verb verb[] = {
          "Runs one handler and shows what it writes: of FILE on a server in memory, of KEY\n"
          "(namespace/name) on the cluster, kept only with --apply"},
         {"replay",
-         "run again what was recorded",
+         "run recorded requests again",
          "jcW",
          1,
          1,
@@ -368,7 +367,7 @@ static const struct verb verb[] = {
          "the folder that an operator with --record has filled",
          verb_replay,
          "DIR",
-         "Runs what an operator with --record DIR has kept again; shows where answers differ"},
+         "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
 };
 
 static const struct command_line command_line = {
@@ -392,8 +391,7 @@ static int usage_verbs(const char *word)
                 fprintf(stderr, "reconciledctl: there is no verb %s; did you mean %s?\n", word, meant);
                 return EXIT_CODE_USAGE;
         }
-        fprintf(stderr, "reconciledctl: %s",
-                word ? "there is no such verb; there are" : "what shall be done?");
+        fprintf(stderr, "reconciledctl: %s", word ? "there is no such verb; use" : "a verb is missing; use");
         for (size_t i = 0; i < ELEMENTS(verb); i++)
                 fprintf(stderr, "%s%s",
                         i == 0                    ? " "

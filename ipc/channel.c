@@ -400,7 +400,7 @@ static bool receive_one(struct channel *channel)
                 explicit_bzero(receive_buffer, (size_t)size);
         if (r < 0)
                 channel_fail(channel, r == -EBADMSG ? -EPROTO : r, "%s",
-                             r == -EBADMSG ? "a packet that is no message" : strerror(-r));
+                             r == -EBADMSG ? "a packet that is not a message" : strerror(-r));
         for (size_t i = 0; i < count; i++) {
                 if (r >= 0 && !channel->closed)
                         channel_deliver(channel, &message[i]);

@@ -11,15 +11,15 @@ int close_in(const char *who, const char *const *path, const struct sandbox *san
         int r = sandbox->rights ? 0 : sandbox_give_up_rights();
 
         if (r < 0)
-                log_debug("%s keeps the rights of root that it has: %s", who, strerror(-r));
+                log_debug("%s cannot drop its root capabilities: %s", who, strerror(-r));
         r = sandbox_write_only(path);
         if (r < 0)
-                log_debug("%s is not kept from writing elsewhere (Landlock): %s", who, strerror(-r));
+                log_debug("%s runs without write protection (Landlock): %s", who, strerror(-r));
         r = sandbox_enter(sandbox);
         if (r != -EOPNOTSUPP)
                 return r;
-        log_warning("%s goes on without its sandbox: the kernel has no system call filters (seccomp), or "
-                    "they are not allowed here",
-                    who);
+        log_warning(
+                "%s runs without its sandbox: the kernel has no system call filters (seccomp), or they are not allowed here",
+                who);
         return 0;
 }

@@ -32,11 +32,9 @@ static void block_signals(void)
 /* The children see the end of their channels, and end as well. */
 static void tell_assertion(const char *text, void *userdata _unused_)
 {
-        log_write(
-                LOG_CRIT, MESSAGE_ID_CHILD_FATAL, LOG_FIELDS({"RECONCILED_CHILD", "supervisor"}),
-                "%s; the operator ends with exit code %d (%s): this is a mistake in the program, please report "
-                "it",
-                text, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL, LOG_FIELDS({"RECONCILED_CHILD", "supervisor"}),
+                  "%s; the operator ends with exit code %d (%s): this is a bug, please report it", text,
+                  EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
         notify_failed(EXIT_CODE_SOFTWARE, text);
         log_done();
 }
@@ -55,8 +53,7 @@ static int load_config(const struct options *options, struct start *start)
         int r = config_load_and_tell(options, &config, start->refused, sizeof(start->refused));
 
         if (r < 0 && start->life.config) {
-                log_error(
-                        "the new configuration is not taken; the one that was accepted before is in force");
+                log_error("the new configuration is rejected; the old one stays in force");
                 return 0;
         }
         if (r < 0 && !options->check)

@@ -254,7 +254,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
         r = access_folder_begin(supervisor, &error);
         if (r < 0)
                 return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
-                              "the folder for what handlers are given", &error);
+                              "the folder for handlers' credentials", &error);
         r = state_ledger_open(supervisor, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
@@ -299,7 +299,7 @@ int supervisor_run(struct supervisor *supervisor)
                 secrets_warn(supervisor);
                 r = leftover_finalizers_review(supervisor);
                 if (r < 0)
-                        log_warning("the state folder cannot keep which objects have a finalizer: %s",
+                        log_warning("the state folder cannot record which objects have a finalizer: %s",
                                     strerror(-r));
                 r = access_folder_check(supervisor, &error);
                 if (r < 0)

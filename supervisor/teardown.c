@@ -155,7 +155,7 @@ void stop_gracefully(struct supervisor *supervisor)
                 return;
         }
         if (supervisor->phase > PHASE_RUNNING) {
-                log_info("asked again: ending at once");
+                log_info("asked to stop again: ending at once");
                 on_kill(NULL, 0, supervisor);
                 return;
         }

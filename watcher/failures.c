@@ -339,7 +339,7 @@ void failures_held(struct watcher *watcher, struct failures *failures)
         failures->count = 1;
         failures_begin(watcher, failures, now);
         duration_format((watcher->throttle_until - now) / USEC_PER_SEC * USEC_PER_SEC, text, sizeof(text));
-        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server wants no requests for %s (Retry-After)",
+        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server asks us to wait for %s (Retry-After)",
                        text);
         remember_failure(failures, &error);
         kube_error_done(&error);

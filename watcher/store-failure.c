@@ -27,8 +27,7 @@ int store_failed(struct watcher *watcher, int status)
                 if (r >= 0)
                         return child_fatal(
                                 watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                "the object store was damaged and has been thrown away; the next start "
-                                "fills it anew");
+                                "the object store was damaged and has been removed; the next start fills it again");
                 status = r;
         }
         if (status == -ENOSPC && watcher->config->memory_max > 0)

@@ -164,7 +164,7 @@ static void on_watcher_unusable(const char *reason, void *userdata)
         const struct watcher *watcher = userdata;
 
         child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                    "the API server cannot be asked: %s", reason);
+                    "no request can be sent to the API server: %s", reason);
 }
 
 static int compile(struct child *child, const char *key, const char *text, struct jq_program **ret)

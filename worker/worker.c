@@ -55,8 +55,8 @@ static void on_worker_unusable(const char *reason, void *userdata)
 {
         const struct worker *worker = userdata;
 
-        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "the API server cannot be asked: %s",
-                    reason);
+        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                    "no request can be sent to the API server: %s", reason);
 }
 
 static void on_warning(const char *text, void *userdata _unused_)

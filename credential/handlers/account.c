@@ -278,8 +278,8 @@ static void on_access_unusable(const char *reason, void *userdata)
 {
         const struct credential *credential = userdata;
 
-        child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL, "the API server cannot be asked: %s",
-                    reason);
+        child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                    "no request can be sent to the API server: %s", reason);
 }
 
 int account_begin(struct credential *credential, void (*on_refused)(struct credential *credential))

@@ -69,7 +69,7 @@ static int copy_file(const struct access *access, const struct record_pair *cred
         if (r < 0)
                 return error_set(error, r, "handler.credentials.%s: %s cannot be read: %s", credential->name,
                                  credential->value,
-                                 r == -EINVAL  ? "it is no regular file"
+                                 r == -EINVAL  ? "it is not a regular file"
                                  : r == -EFBIG ? "it is larger than 1 MiB"
                                                : strerror(-r));
         r = write_access_file(access, credential->name, bytes, size, error);

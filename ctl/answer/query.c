@@ -103,7 +103,7 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
         if (message->reply.error[0])
                 return error_set(error, -EPROTO, "%s", message->reply.error);
         if (body->size + message->reply.body_size > ANSWER_MAX)
-                return error_set(error, -EMSGSIZE, "the operator's answer does not end");
+                return error_set(error, -EMSGSIZE, "the operator's answer is too large");
         *ret_last = message->reply.last;
         return text_append(body, message->reply.body, message->reply.body_size);
 }
@@ -121,7 +121,7 @@ int ctl_query_about(const char *runtime_directory, const char *command, char **a
         if (r < 0)
                 return r;
         *ret = json_parse(body.data, body.size);
-        return *ret ? 0 : error_set(error, -EPROTO, "the operator's answer is no JSON");
+        return *ret ? 0 : error_set(error, -EPROTO, "the operator's answer is not JSON");
 }
 
 int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error)

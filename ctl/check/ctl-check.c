@@ -87,9 +87,9 @@ static void add_limits_note(cJSON *notes, const struct config *config)
 {
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config_has_limits(&config->watch[i])) {
-                        add_note(notes, "handler.limits hold as they are meant only in a control group that "
-                                        "is delegated to the operator (drop-in cgroups.conf); its start and "
-                                        "reconciledctl status say how they do");
+                        add_note(
+                                notes,
+                                "handler.limits can be enforced as configured only in a control group that is delegated to the operator (drop-in cgroups.conf); its log and reconciledctl status show how they are enforced");
                         return;
                 }
 }
@@ -122,11 +122,10 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
                 if (!config->watch[i].owner && !config->watch[i].finalizer)
                         text_printf(&names, "%s%s", names.size > 0 ? ", " : "", config->watch[i].name);
         if (names.size > 0)
-                add_note(notes,
-                         "without a finalizer (%s), deletions while no operator runs are found only if the "
-                         "state folder outlives it: in a cluster a StatefulSet with a volume claim, not a "
-                         "Deployment with an emptyDir",
-                         names.data);
+                add_note(
+                        notes,
+                        "without a finalizer (%s), deletions while no operator runs are found only if the state folder outlives the operator's pod: use a StatefulSet with a volume claim, not a Deployment with an emptyDir",
+                        names.data);
 }
 
 /* The kinds that handlers may answer as children, as far as they are known without running one. */
@@ -252,7 +251,7 @@ static void add_limits_warning(struct config_problems *problems, const struct co
         *problem = (struct config_problem){.line = watch->line, .warning = true};
         problem->file = strdup(watch->file);
         problem->key = strdup("handler.limits");
-        if (asprintf(&problem->text, "of watch %s do not hold as they are meant, because %s: %s",
+        if (asprintf(&problem->text, "of watch %s cannot be enforced as configured, because %s: %s",
                      watch->name, why, weakened) < 0)
                 problem->text = NULL;
         problems->count += problem->file && problem->key && problem->text;

@@ -40,8 +40,7 @@ static bool say_uninstalling(const struct facts *facts, struct text *text)
 {
         if (!ctl_is(facts->answer, "uninstalling"))
                 return false;
-        text_append_string(
-                text, "the operator is being uninstalled: nothing runs but what takes our finalizers off");
+        text_append_string(text, "the operator is being uninstalled: it only takes our finalizers off");
         return true;
 }
 
@@ -57,7 +56,7 @@ static bool say_running(const struct facts *facts, struct text *text)
                     ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)),
                     ctl_number(worker, "index"), ctl_number(worker, "pid"));
         if (strcmp(ctl_text(facts->queue, "state"), "running-dirty") == 0)
-                text_append_string(text, "; something came meanwhile, and it runs once more");
+                text_append_string(text, "; another change came meanwhile, so it runs once more");
         return true;
 }
 
@@ -68,12 +67,11 @@ static bool say_paused(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->watch, "pausedSince") == 0)
                 return false;
-        text_printf(text,
-                    "the watch is paused, for %s%s%s: nothing of it runs before `reconciledctl resume %s`, "
-                    "but what "
-                    "`reconciledctl retry` asks for",
-                    ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
-                    ctl_text(facts->watch, "name"));
+        text_printf(
+                text,
+                "the watch is paused, for %s%s%s: until `reconciledctl resume %s`, only `reconciledctl retry` runs its objects",
+                ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
+                ctl_text(facts->watch, "name"));
         return true;
 }
 
@@ -85,8 +83,7 @@ static bool say_awaits(const struct facts *facts, struct text *text)
                 return false;
         text_printf(
                 text,
-                "nothing of the watch runs before watch %s is in sync: the handler would take objects that "
-                "are not known yet for gone",
+                "the watch waits until watch %s is in sync: its handler would mistake objects that are not known yet for deleted ones",
                 other);
         return true;
 }
@@ -97,12 +94,12 @@ static bool say_queued(const struct facts *facts, struct text *text)
         char buffer[64];
 
         if (strcmp(state, "suspect") == 0) {
-                text_printf(text,
-                            "it is to run (%s) when nothing else does, and alone, because the operator has "
-                            "crashed over it "
-                            "%" PRIu64 " %s",
-                            ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
-                            counted(ctl_number(facts->row, "crashes"), "time", "times"));
+                text_printf(
+                        text,
+                        "it waits (%s) to run alone, when nothing else runs, because the operator crashed over it %" PRIu64
+                        " %s",
+                        ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
+                        counted(ctl_number(facts->row, "crashes"), "time", "times"));
                 return true;
         }
         if (strcmp(state, "queued") != 0)
@@ -122,7 +119,7 @@ static bool say_left_out(const struct facts *facts, struct text *text)
         cJSON_ArrayForEach(doubt, cJSON_GetObjectItemCaseSensitive(facts->answer,
                                                                    "doubtful")) if (ctl_is(doubt, "unread"))
         {
-                text_append_string(text, "it is left out, because the watcher has failed while it read it");
+                text_append_string(text, "it is left out, because a watcher died while it read the object");
                 return true;
         }
         return false;
@@ -173,8 +170,8 @@ static bool say_quarantined(const struct facts *facts, struct text *text)
         if (ctl_number(facts->row, "quarantinedUntil") == 0)
                 return false;
         text_printf(text,
-                    "it is in quarantine, because the operator has crashed over it %" PRIu64
-                    " %s: it is tried again in %s, when it changes, or after `reconciledctl release`",
+                    "it is in quarantine, because the operator crashed over it %" PRIu64
+                    " %s: it runs again in %s, when it changes, or after `reconciledctl release`",
                     ctl_number(facts->row, "crashes"),
                     counted(ctl_number(facts->row, "crashes"), "time", "times"),
                     ctl_until(facts->row, "quarantinedUntil", buffer, sizeof(buffer)));
@@ -237,9 +234,9 @@ static bool say_gone(const struct facts *facts, struct text *text)
 {
         if (facts->stored_status != -ENOENT)
                 return false;
-        text_append_string(text, "it was handled, and the watch does not know it any more: it is deleted or "
-                                 "not selected, and "
-                                 "that is found out just now");
+        text_append_string(
+                text,
+                "it was handled, and the watch does not know it any more: the watch is checking whether it was deleted or left the selection");
         return true;
 }
 
@@ -247,10 +244,10 @@ static bool say_unreadable(const struct facts *facts, struct text *text)
 {
         if (facts->stored_status >= 0)
                 return false;
-        text_printf(text,
-                    "nothing is owed to it; whether it has changed is not known, because the watch's store "
-                    "cannot be read: %s",
-                    strerror(-facts->stored_status));
+        text_printf(
+                text,
+                "no run is owed to it; whether it has changed is unknown, because the watch's store cannot be read: %s",
+                strerror(-facts->stored_status));
         return true;
 }
 
@@ -262,12 +259,11 @@ static bool say_delayed(const struct facts *facts, struct text *text)
 
         if (strcmp(ctl_text(facts->queue, "state"), "delayed") != 0 || is_handled_as_stored(facts))
                 return false;
-        text_printf(
-                text, "%sit runs again in %s (%s)",
-                strcmp(reason, "conflict") == 0
-                        ? "others changed it while its handler ran, and what was to be written is dropped: "
-                        : "",
-                ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer)), reason);
+        text_printf(text, "%sit runs again in %s (%s)",
+                    strcmp(reason, "conflict") == 0
+                            ? "others changed it while its handler ran, so our write was dropped: "
+                            : "",
+                    ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer)), reason);
         return true;
 }
 
@@ -287,8 +283,8 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 {
         char buffer[64];
 
-        text_append_string(
-                text, "it is at rest: nothing of what triggers runs has changed since its last success");
+        text_append_string(text,
+                           "it is at rest: nothing that triggers a run has changed since its last success");
         if (ctl_number(facts->row, "next") > 0)
                 text_printf(text, "; it runs next in %s (%s), or when it changes",
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)),

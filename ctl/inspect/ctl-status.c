@@ -75,15 +75,14 @@ static void print_watch(const cJSON *watch, int width, bool wide)
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         if (ctl_text(watch, "accessTrouble")[0])
-                printf("    what its handler has cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
+                printf("    its handler's access cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))
-                puts("    nothing of it runs before its handler has a token");
+                puts("    its runs wait until its handler has a token");
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
-                printf("    the runs under way at the last end are not known: objects that have changed "
-                       "since their last run, and may have been changed back, run once\n");
+                printf("    the runs in flight at the last end are unknown: objects whose resourceVersion has changed since their last run run once\n");
         if (ctl_text(watch, "waitsFor")[0])
-                printf("    nothing of it runs before watch %s is in sync\n", ctl_text(watch, "waitsFor"));
+                printf("    its runs wait until watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",
@@ -175,7 +174,7 @@ static void print_held_back(const cJSON *wish)
         const char *resource = ctl_text(wish, "resource"), *slash = strchr(resource, '/');
         char buffer[64];
 
-        printf("held back requests%s%s wait for %s, as the API server wants it (Retry-After)\n",
+        printf("held back requests%s%s wait for %s, as the API server asks (Retry-After)\n",
                slash ? " for " : "", slash ? slash + 1 : "",
                ctl_until(wish, "until", buffer, sizeof(buffer)));
 }
@@ -222,7 +221,7 @@ void ctl_print_status(const cJSON *status, bool wide)
                 printf("%s (user %" PRIu64 "); nothing else runs until: reconciledctl uninstall --cancel\n",
                        ctl_is(status, "uninstalled")
                                ? "UNINSTALLED: no object of its watches carries a finalizer of the operator"
-                               : "BEING UNINSTALLED: finalizers are taken off everything",
+                               : "BEING UNINSTALLED: finalizers are taken off all objects",
                        ctl_number(status, "uninstallingBy"));
         if (ctl_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",

@@ -113,8 +113,7 @@ static int run_journalctl(struct command *command, const char *runtime_directory
         if (r >= 0)
                 r = compose(command, options->count, options->argument, options->follow, options->json);
         if (r == -EINVAL)
-                return error_set(error, r,
-                                 "logs takes a watch and a key; options of journalctl come behind --");
+                return error_set(error, r, "logs takes a watch and a key; options of journalctl follow --");
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
         execvp(command->word[0], command->word);

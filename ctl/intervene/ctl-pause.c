@@ -27,11 +27,11 @@ int ctl_pause(const char *runtime_directory, const char *watch, const char *why,
         if (r != EXIT_CODE_OK)
                 return r;
         if (!ctl_is(answer, "changed"))
-                return ctl_done(json, answer, "watch %s has been paused before", watch);
+                return ctl_done(json, answer, "watch %s is paused already", watch);
         if (ctl_number(answer, "running") > 0)
-                return ctl_done(json, answer, "watch %s is paused; %" PRIu64 " that run will be finished",
-                                watch, ctl_number(answer, "running"));
-        return ctl_done(json, answer, "watch %s is paused; nothing of it runs", watch);
+                return ctl_done(json, answer, "watch %s is paused; %" PRIu64 " running will finish", watch,
+                                ctl_number(answer, "running"));
+        return ctl_done(json, answer, "watch %s is paused; none of its objects run", watch);
 }
 
 int ctl_resume(const char *runtime_directory, const char *watch, bool json)

@@ -76,8 +76,7 @@ int ctl_release_finalizer(const char *runtime_directory, char **argument, const 
         }
 
         if (!consent->json)
-                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler "
-                       "has made stays.\n",
+                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler created stays.\n",
                        argument[1], argument[0]);
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
@@ -124,8 +123,7 @@ static void print_plan(const cJSON *list)
 {
         const cJSON *watch;
 
-        puts("The operator's finalizers will be taken off, without any cleanup, and it runs nothing any "
-             "more:");
+        puts("The operator's finalizers will be taken off, without any cleanup, and it will run nothing else:");
         cJSON_ArrayForEach(watch, list)
         {
                 printf("watch %s: %" PRIu64 " %s\n", ctl_text(watch, "name"), ctl_number(watch, "objects"),
@@ -245,16 +243,14 @@ int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *co
         int r;
 
         if (!consent->json)
-                puts("The operator begins anew, puts its finalizers on again, and reconciles the objects "
-                     "that "
-                     "have lost them.");
+                puts("The operator starts again, puts its finalizers on again, and reconciles the objects that have lost them.");
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);
         if (r < 0)
                 return ctl_failed(r, &error);
         return consent->json
-                       ? ctl_done(true, NULL, "the uninstallation is cancelled; the operator begins anew")
+                       ? ctl_done(true, NULL, "the uninstallation was cancelled; the operator starts again")
                        : EXIT_CODE_OK;
 }
 

@@ -290,7 +290,7 @@ static int tell_run(const struct ctl_run_options *options, const char *trace, bo
         }
         r = trace_visit(trace, report_line, &report);
         if (r >= 0 && of_file)
-                puts("\nAll of it happened on a server in memory, which is gone.");
+                puts("\nAll of this happened on a server in memory, which is gone.");
         else if (r >= 0 && report.wrote && !options->apply)
                 puts("\nNothing was written; --apply writes it.");
         report_done(&report);
@@ -440,7 +440,8 @@ static bool is_missing_file(const char *object)
         if (!is_meant_as_file(object) || is_file(object))
                 return false;
         r = stat(object, &st);
-        fprintf(stderr, "reconciledctl: %s: %s\n", object, r < 0 ? strerror(errno) : "is no regular file");
+        fprintf(stderr, "reconciledctl: %s: %s\n", object,
+                r < 0 ? strerror(errno) : "is not a regular file");
         return true;
 }
 

@@ -141,7 +141,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
                 r = trace_visit(content, take_line, recorded);
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s: %s; left out\n", path,
-                        r == -EBADMSG ? "is no record (lines of JSON)" : strerror(-r));
+                        r == -EBADMSG ? "is not a record (lines of JSON)" : strerror(-r));
                 replay->skipped++;
         } else if (prepare_replay(replay, recorded, &replay->order[replay->count])) {
                 replay->count++;
@@ -278,7 +278,7 @@ static int run_again(struct replay *replay)
                 return r;
         if (session_trace(session, &trace) < 0 || trace_visit(trace, compare_line, replay) < 0 ||
             replay->position != replay->count) {
-                fputs("reconciledctl: what came of the runs cannot be read\n", stderr);
+                fputs("reconciledctl: the results of the runs cannot be read\n", stderr);
                 return EXIT_CODE_SOFTWARE;
         }
         return replay->different > 0 ? EXIT_CODE_FAILED : EXIT_CODE_OK;

@@ -187,7 +187,8 @@ static void run_next(struct session *session)
         }
         r = session->replay ? send_replay(session) : send_run(session, NULL, NULL);
         if (r < 0)
-                session_fail(session, EXIT_CODE_SOFTWARE, "the worker cannot be told: %s", strerror(-r));
+                session_fail(session, EXIT_CODE_SOFTWARE, "no message can be sent to the worker: %s",
+                             strerror(-r));
 }
 
 static void begin_when_ready(struct session *session)
@@ -217,7 +218,8 @@ static int on_session_again(sd_event_source *source _unused_, uint64_t usec _unu
         session->again = sd_event_source_disable_unref(session->again);
         r = send_run(session, done->settling, done->message);
         if (r < 0)
-                session_fail(session, EXIT_CODE_SOFTWARE, "the worker cannot be told: %s", strerror(-r));
+                session_fail(session, EXIT_CODE_SOFTWARE, "no message can be sent to the worker: %s",
+                             strerror(-r));
         return 0;
 }
 
@@ -359,7 +361,7 @@ static int on_session_message(struct channel *channel _unused_, struct message *
         int r = take_message(process, message);
 
         if (r < 0)
-                session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s cannot be talked to: %s",
+                session_fail(process->session, EXIT_CODE_SOFTWARE, "no message can be sent to the %s: %s",
                              role_title(process->child.role), strerror(-r));
         begin_when_ready(process->session);
         return 0;

@@ -94,7 +94,7 @@ static int read_whole(struct reader *reader, const char *path, struct text *ret)
         if (fd < 0 || fstat(fd, &st) < 0)
                 return cannot_read(reader, -errno);
         if (!S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_SIZE_MAX) {
-                problem_add(reader, NULL, false, "", "is no regular file of at most 1 MiB");
+                problem_add(reader, NULL, false, "", "is not a regular file of at most 1 MiB");
                 return -EINVAL;
         }
         if (text_reserve(ret, FILE_SIZE_MAX) < 0) {
@@ -108,7 +108,7 @@ static int read_whole(struct reader *reader, const char *path, struct text *ret)
         ret->data[ret->size] = '\0';
         if (strlen(ret->data) != ret->size || text_nests_too_deep(ret->data)) {
                 problem_add(reader, NULL, false, "",
-                            "is no configuration: NUL bytes, or too many nested brackets");
+                            "is not a configuration: NUL bytes, or too many nested brackets");
                 return -EINVAL;
         }
         return 0;

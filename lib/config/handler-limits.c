@@ -60,14 +60,14 @@ void config_limits_weakened(const struct config_watch *watch, unsigned controlle
 
         buffer[0] = '\0';
         if (handler->limit_memory > 0 && !(controllers & CGROUP_BIT(CGROUP_MEMORY)))
-                say(&sentence, "memory holds for the data of each process alone (RLIMIT_DATA)");
+                say(&sentence, "memory limits only the data of each process (RLIMIT_DATA)");
         if (handler->limit_pids > 0 && !(controllers & CGROUP_BIT(CGROUP_PIDS)))
                 say(&sentence, handler->user_pids > 0
-                                       ? "pids holds for all processes of its user together (RLIMIT_NPROC)"
-                                       : "pids does not hold at all");
+                                       ? "pids limits all processes of its user together (RLIMIT_NPROC)"
+                                       : "pids is not enforced");
         if (handler->limit_cpu > 0 && !(controllers & CGROUP_BIT(CGROUP_CPU)))
-                say(&sentence, handler->kind == HANDLER_EXEC
-                                       ? "cpu holds only as the CPU time that a process can have until the "
-                                         "timeout (RLIMIT_CPU)"
-                                       : "cpu does not hold at all");
+                say(&sentence,
+                    handler->kind == HANDLER_EXEC
+                            ? "cpu limits only the CPU time of each process until the timeout (RLIMIT_CPU)"
+                            : "cpu is not enforced");
 }

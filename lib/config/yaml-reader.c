@@ -51,7 +51,7 @@ static bool holds_nul(struct reader *reader, const yaml_node_t *node, const char
 
         if (!text || strlen(text) == node->data.scalar.length)
                 return false;
-        problem_add(reader, node, false, path, "holds a NUL character (\\0), which no text may");
+        problem_add(reader, node, false, path, "holds a NUL character (\\0), which is not allowed");
         return true;
 }
 
@@ -86,7 +86,7 @@ static void read_duration(struct reader *reader, const yaml_node_t *node, const 
 
         if (!text || duration_parse(text, &usec) < 0)
                 problem_add(reader, node, false, path,
-                            "\"%s\" is no duration; write for example 500ms, 30s, 2m, 1h30m",
+                            "\"%s\" is not a duration; write for example 500ms, 30s, 2m, 1h30m",
                             text ? text : "");
         else if (usec < key->min || usec > key->max)
                 problem_add(reader, node, false, path, "%s is out of range (%s to %s)", text,
@@ -104,7 +104,7 @@ static void read_unsigned(struct reader *reader, const yaml_node_t *node, const 
         unsigned long value = text ? strtoul(text, &end, 10) : 0;
 
         if (!text || text[0] < '0' || text[0] > '9' || *end != '\0' || value < key->min || value > key->max)
-                problem_add(reader, node, false, path, "\"%s\" is no number from %llu to %llu",
+                problem_add(reader, node, false, path, "\"%s\" is not a number from %llu to %llu",
                             text ? text : "", (unsigned long long)key->min, (unsigned long long)key->max);
         else
                 *place = (unsigned)value;
@@ -151,7 +151,7 @@ static void read_size(struct reader *reader, const yaml_node_t *node, const char
                             format_size(key->max, max, sizeof(max)));
         else
                 problem_add(reader, node, false, path,
-                            "\"%s\" is no size; write for example 512Ki, 256Mi, 2Gi", text ? text : "");
+                            "\"%s\" is not a size; write for example 512Ki, 256Mi, 2Gi", text ? text : "");
 }
 
 /* 2, 0.5, 500m: as Kubernetes counts CPUs. */
@@ -178,7 +178,8 @@ static void read_cpu(struct reader *reader, const yaml_node_t *node, const char 
         }
         if (milli < key->min || milli > key->max)
                 problem_add(reader, node, false, path,
-                            "\"%s\" is no number of CPUs; write for example 500m, 0.5, 2", text ? text : "");
+                            "\"%s\" is not a number of CPUs; write for example 500m, 0.5, 2",
+                            text ? text : "");
         else
                 *place = (unsigned)milli;
 }
@@ -204,7 +205,7 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
                 const char *text = node_text(item);
 
                 if (!text)
-                        problem_add(reader, item, false, path, "element %zu is no text", i);
+                        problem_add(reader, item, false, path, "element %zu is not a text", i);
                 else if (!holds_nul(reader, item, path) && set_string(reader, &(*place)[*count], text) >= 0)
                         ++*count;
         }
@@ -323,7 +324,7 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
                 } else if (holds_nul(reader, key, inner) || holds_nul(reader, value_node, inner)) {
                         continue;
                 } else if (is_duplicate(reader, node, pair, name)) {
-                        problem_add(reader, key, false, inner, "stands here twice");
+                        problem_add(reader, key, false, inner, "is here twice");
                 } else {
                         grown[*count] = (struct config_pair){0};
                         (void)set_string(reader, &grown[*count].name, name);
@@ -469,7 +470,7 @@ static bool take_place(struct reader *reader, const yaml_node_t *node, const cha
                 place_add(reader, node, path);
         if (!place || key->kind == KEY_MAPPING || key->kind == KEY_WATCHES)
                 return true;
-        problem_add(reader, node, false, path, "stands at %s:%u already; keep one of them",
+        problem_add(reader, node, false, path, "is set at %s:%u already; keep one of them",
                     place->file ? place->file : "", place->line);
         return false;
 }
@@ -493,7 +494,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
                             suggestion ? "is unknown; did you mean \"%s\"?" : "is unknown%s",
                             suggestion ? suggestion : "");
         } else if (is_duplicate(reader, mapping, pair, name)) {
-                problem_add(reader, key_node, false, inner, "stands here twice");
+                problem_add(reader, key_node, false, inner, "is here twice");
         } else if (target != reader->config || take_place(reader, key_node, inner, key)) {
                 read_value(reader, value, inner, key, target);
         }

@@ -172,7 +172,7 @@ static int run_jq(struct jq_program *program, const char *json, size_t size, boo
         while (r == 0 && jv_is_valid(value = jq_next(program->state)))
                 r = on_value(value, userdata);
         if (r < 0)
-                return error_set(error, r, "what comes out of it is larger than 1 MiB");
+                return error_set(error, r, "its output is larger than 1 MiB");
         if (r > 0)
                 return 0;
         if (jv_invalid_has_msg(jv_copy(value)))
@@ -238,8 +238,7 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 
         if (r < 0)
                 return r;
-        return names.no_name ? error_set(error, -EBADMSG, "what comes out of it is no string")
-                             : names.status;
+        return names.no_name ? error_set(error, -EBADMSG, "its output is not a string") : names.status;
 }
 
 /* ---- fingerprints */

@@ -451,8 +451,7 @@ static const char *tls_prefix(CURLcode code)
         case CURLE_SSL_CERTPROBLEM:
                 return "the client certificate cannot be used: ";
         case CURLE_SSL_CONNECT_ERROR: /* a server that ends, as well */
-                return "no TLS connection came about; where that goes on, our certificate may not be "
-                       "accepted: ";
+                return "no TLS connection; if that persists, our certificate may not be accepted: ";
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ISSUER_ERROR:
@@ -528,7 +527,7 @@ void transfer_finish_held(struct kube_transfer *transfer, uint64_t until)
                 return;
         /* Without a figure: it comes to stand in conditions, which would change with each attempt. */
         kube_error_set(&response.error, KUBE_FAILURE_HELD,
-                       "%s: for now it wants no requests%s%s (Retry-After)",
+                       "%s: the API server asks us to wait%s%s (Retry-After)",
                        transfer->client->credential.server ? transfer->client->credential.server : "",
                        slash ? " for " : "", slash ? slash + 1 : "");
         response.error.retry_after_sec =

@@ -102,7 +102,7 @@ int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct ku
 
                         if (node && !yaml_is_empty(node))
                                 return yaml_error(error, file, node, dependent[i],
-                                                  "says more about `as`, which is missing");
+                                                  "needs `as`, which is missing");
                 }
                 return 0;
         }
@@ -163,7 +163,7 @@ static int take_environment(struct yaml_file *file, yaml_node_t *list, struct ku
 
                 if (!name || !name[0] || strchr(name, '='))
                         return yaml_error(error, file, entry, "user.exec.env.name",
-                                          "is missing, or no name");
+                                          "is missing, or not a name");
                 if (kubeconfig_pairs_add(&exec->environment, name, value ? value : "") < 0)
                         return no_memory(error);
         }
@@ -180,9 +180,9 @@ static int check_interactive(struct yaml_file *file, yaml_node_t *node, const ch
                 return yaml_error(error, file, node, "user.exec.interactiveMode",
                                   "is missing; Never or IfAvailable is right for an operator");
         if (mode && strcmp(mode, "Always") == 0)
-                return yaml_error(error, file, yaml_member(file, node, "interactiveMode"),
-                                  "user.exec.interactiveMode",
-                                  "is Always: this plugin needs a terminal, which an operator has not");
+                return yaml_error(
+                        error, file, yaml_member(file, node, "interactiveMode"), "user.exec.interactiveMode",
+                        "is Always: this plugin needs a terminal, which an operator does not have");
         if (mode && strcmp(mode, "Never") != 0 && strcmp(mode, "IfAvailable") != 0)
                 return yaml_error(error, file, yaml_member(file, node, "interactiveMode"),
                                   "user.exec.interactiveMode",
@@ -359,6 +359,6 @@ int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struc
         cJSON_Delete(json);
         if (writer.too_large)
                 return yaml_error(error, file, extension, "cluster.extensions",
-                                  "what plugins are told is larger than 64 KiB, or holds itself");
+                                  "the input of plugins is larger than 64 KiB, or contains itself");
         return config->exec.cluster_config ? 0 : no_memory(error);
 }

@@ -118,8 +118,8 @@ static int take_server(struct loader *loader, struct yaml_file *file, yaml_node_
                 return yaml_error(loader->error, file, place, "cluster.server",
                                   "carries a user or password; they belong into users");
         if (strcspn(host, "/?#: \t\r\n") == 0 || host[strcspn(host, "?# \t\r\n")])
-                return yaml_error(loader->error, file, place, "cluster.server", "\"%s\" is no server's URL",
-                                  server);
+                return yaml_error(loader->error, file, place, "cluster.server",
+                                  "\"%s\" is not the URL of a server", server);
         return set_text(loader, &loader->config.server, server);
 }
 
@@ -190,7 +190,7 @@ static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t
         if (config->exec.command &&
             (config->token[0] || config->username[0] || config->client_certificate[0]))
                 return yaml_error(loader->error, file, node, "user.exec",
-                                  "stands beside another credential; keep one of them");
+                                  "is set beside another credential; keep one of them");
         if (config->token[0] && config->username[0])
                 return yaml_error(loader->error, file, node, "user", "has both a token and a username");
         if (config->password[0] && !config->username[0])
@@ -388,16 +388,16 @@ static int nothing_found(struct error *error)
         _cleanup_free_ char *source = NULL;
 
         if (!list || !list[0])
-                return error_set(error, -ENOENT,
-                                 "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, "
-                                 "~/.kube/config), and this is no pod (KUBERNETES_SERVICE_HOST is not set)");
+                return error_set(
+                        error, -ENOENT,
+                        "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, ~/.kube/config), and this is not a pod (KUBERNETES_SERVICE_HOST is not set)");
         name = list + sizeof(credentials) - 1;
         end = strstr(list, ".service/");
         if (strncmp(list, credentials, sizeof(credentials) - 1) != 0 || !end || end < name)
-                return error_set(error, -ENOENT,
-                                 "no kubeconfig was found: $KUBECONFIG is %s, which is not there; "
-                                 "cluster.kubeconfig can name another",
-                                 list);
+                return error_set(
+                        error, -ENOENT,
+                        "no kubeconfig was found: $KUBECONFIG is %s, which does not exist; cluster.kubeconfig can name another",
+                        list);
         /* reconciled@NAME takes reconciled.NAME.kubeconfig. */
         if (asprintf(&source, "/etc/credstore/reconciled%s%.*s.kubeconfig", *name == '@' ? "." : "",
                      (int)(end - name - (*name == '@')), name + (*name == '@')) < 0) {
@@ -406,8 +406,7 @@ static int nothing_found(struct error *error)
         }
         return error_set(
                 error, -ENOENT,
-                "no kubeconfig was found: %s is missing, or whatever else LoadCredential= of the unit "
-                "names (%s is not there); cluster.kubeconfig can name another",
+                "no kubeconfig was found: %s is missing, or another file that LoadCredential= of the unit names (%s does not exist); cluster.kubeconfig can name another",
                 source, list);
 }
 

@@ -74,7 +74,7 @@ const char *pem_problem(const char *text)
         if (strstr(text, "-----BEGIN ENCRYPTED ") || strstr(text, "Proc-Type: 4,ENCRYPTED"))
                 return "is encrypted, and there is nobody here to type the password; decrypt it (openssl "
                        "pkey)";
-        return is_utf8(text) ? NULL : "holds bytes that are no text";
+        return is_utf8(text) ? NULL : "holds bytes that are not text";
 }
 
 const char *token_problem(const char *token)
@@ -88,6 +88,6 @@ const char *token_problem(const char *token)
         /* The token becomes a line of the request's header. */
         for (const char *c = token; *c; c++)
                 if (*c <= ' ' || *c > '~')
-                        return "holds characters that no token has";
+                        return "holds characters that no token can have";
         return NULL;
 }

@@ -49,8 +49,7 @@ static int check_mode(const char *path, const struct stat *st, bool is_parent, b
                 return 0;
         return error_set(
                 error, -EPERM,
-                "%s may be written by others (mode %04o): they could tamper with the operator's files; "
-                "take that right away (chmod %s %s), or choose a folder that only this user can write",
+                "%s may be written by others (mode %04o): they could tamper with the operator's files; remove that right (chmod %s %s), or choose a folder that only this user can write",
                 path, (unsigned)(st->st_mode & 07777), others ? "o-w" : "g-w", path);
 }
 
@@ -66,7 +65,7 @@ static int check_part(const char *path, bool is_last, struct stat *st, struct er
         if (S_ISLNK(st->st_mode))
                 return 0; /* where it leads is looked at by itself */
         if (!S_ISDIR(st->st_mode))
-                return error_set(error, -ENOTDIR, "%s is no folder", path);
+                return error_set(error, -ENOTDIR, "%s is not a folder", path);
         return check_mode(path, st, !is_last, st->st_dev != above.st_dev && st->st_uid != geteuid(), error);
 }
 

@@ -55,7 +55,7 @@ static int parse_term(const char *text, size_t length, struct requirement *requi
                 return error_set(error, -EINVAL, "\"%.*s\" names no field before its %c", (int)length, text,
                                  text[0]);
         if (strspn(text, FIELD_CHARACTERS) < path)
-                return error_set(error, -EINVAL, "\"%.*s\" is no path of a field, like metadata.name",
+                return error_set(error, -EINVAL, "\"%.*s\" is not a path of a field, like metadata.name",
                                  (int)path, text);
         if (text[path + 1] == '=')
                 sign = 2;

@@ -116,8 +116,8 @@ static int take_key(struct parser *parser, struct requirement *requirement)
                 return expected(parser, "the key of a label");
         if (!is_key(parser->place, length))
                 return error_set(parser->error, -EINVAL,
-                                 "\"%.*s\" is no key of a label, like app or example.com/app", (int)length,
-                                 parser->place);
+                                 "\"%.*s\" is not a key of a label, like app or example.com/app",
+                                 (int)length, parser->place);
         requirement->key = strndup(parser->place, length);
         parser->place += length;
         skip_space(parser);
@@ -131,10 +131,10 @@ static int take_label_value(struct parser *parser, struct requirement *requireme
         int r;
 
         if (length > 0 && !is_name(parser->place, length))
-                return error_set(parser->error, -EINVAL,
-                                 "\"%.*s\" is no value of a label: at most 63 letters, digits, '-', '_' and "
-                                 "'.', with a letter or digit at both ends",
-                                 (int)length, parser->place);
+                return error_set(
+                        parser->error, -EINVAL,
+                        "\"%.*s\" is not a value of a label: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+                        (int)length, parser->place);
         r = requirement_add_value(requirement, strndup(parser->place, length));
         parser->place += length;
         skip_space(parser);
@@ -167,7 +167,7 @@ static int take_integer(struct parser *parser, struct requirement *requirement)
         (void)strtoll(value, &end, 10);
         if (!value[0] || *end || errno != 0)
                 return error_set(parser->error, -EINVAL,
-                                 "> and < compare with whole numbers, and \"%s\" is none", value);
+                                 "> and < compare with whole numbers, and \"%s\" is not one", value);
         return 0;
 }
 

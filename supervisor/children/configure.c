@@ -166,12 +166,12 @@ int configure_can_tell(const struct supervisor *supervisor, const struct config 
                 r = watcher_packet(supervisor, config, &config->watch[i], &packet);
         if (r >= 0)
                 return 0;
-        return error_set(error, r, "%s",
-                         r == -EMSGSIZE ? "the configuration is larger than what a process can be told: 200 "
-                                          "KiB, for commands, selectors and jq programs of all watches "
-                                          "together"
-                         : r == -EINVAL ? "a text that comes from the environment is no UTF-8"
-                                        : strerror(-r));
+        return error_set(
+                error, r, "%s",
+                r == -EMSGSIZE
+                        ? "the configuration is too large: the commands, selectors and jq programs of all watches may have 200 KiB together"
+                : r == -EINVAL ? "a text from the environment is not UTF-8"
+                               : strerror(-r));
 }
 
 static int config_gateway(struct child_slot *child)

@@ -43,11 +43,11 @@ static int report_quarantined(const char *watch_name, const struct ledger_row *r
 
         if (row->crashed_realtime <= reporter->supervisor->crash_events.until)
                 return 0;
-        snprintf(note, sizeof(note),
-                 "the operator has crashed %" PRIu64
-                 " %s over it, and leaves it alone until it changes or its "
-                 "time is over: %.300s",
-                 row->crashes, counted(row->crashes, "time", "times"), row->last_error);
+        snprintf(
+                note, sizeof(note),
+                "the operator crashed %" PRIu64
+                " %s while it ran this object, and does not run it until it changes or its quarantine ends: %.300s",
+                row->crashes, counted(row->crashes, "time", "times"), row->last_error);
         utf8_clean(note);
         return report(reporter, watch_name, row->key, row->uid, "Quarantined", note);
 }
@@ -60,8 +60,9 @@ static int report_doubtful(const struct ledger_doubt *doubt, void *userdata)
         if (doubt->crashed_realtime <= reporter->supervisor->crash_events.until ||
             !watch_find(&reporter->supervisor->controller, doubt->watch))
                 return 0;
-        snprintf(note, sizeof(note), "a watcher has died over reading it, and %s: %.300s",
-                 doubt->unread ? "leaves it alone for a while" : "runs no jq program on it for a while",
+        snprintf(note, sizeof(note), "a watcher died while it read this object, and %s: %.300s",
+                 doubt->unread ? "the operator ignores the object for a while"
+                               : "no jq program runs on it for a while",
                  doubt->error);
         utf8_clean(note);
         return report(reporter, doubt->watch, doubt->key, doubt->uid, "Doubtful", note);

@@ -75,7 +75,7 @@ int doubtful_release(struct watch *watch, const char *key)
                 return r < 0 ? r : -ENOENT;
         log_write(LOG_NOTICE, MESSAGE_ID_RELEASED,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key}),
-                  "%s of watch %s was released by hand: it is read like any other when it comes next", key,
+                  "%s of watch %s was released by hand: its watcher reads it again when it changes", key,
                   watch->config->name);
         return child_of(watch)->process.state == CHILD_RUNNING ? doubtful_tell(watch) : 0;
 }

@@ -108,8 +108,7 @@ static void tell_held_back(const struct throttles *throttles, const struct messa
                         text, sizeof(text));
         log_write(
                 LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
-                "the API server asks for no requests%s%s for %s (Retry-After): %s; only runs that need them "
-                "wait",
+                "the API server asks us to wait%s%s for %s (Retry-After): %s; only runs that need such requests wait",
                 slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
 }
 

@@ -192,7 +192,7 @@ static int refuse_query(struct control_peer *peer, const char *error)
 
 static int refuse_uninstalling(struct control_peer *peer)
 {
-        return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+        return refuse_query(peer, "the operator is being uninstalled and runs nothing else");
 }
 
 static int answer_done(struct control_peer *peer)
@@ -218,13 +218,13 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         if (peer->supervisor->controller.uninstall.active)
                 return refuse_uninstalling(peer);
         if (!release && owned_awaited(watch))
-                return refuse_query(peer,
-                                    "the watch has not seen all objects of its owned and related kinds; "
-                                    "until then nothing of it runs");
+                return refuse_query(
+                        peer,
+                        "the watch does not know all objects of its owned and related kinds yet; its runs wait for that");
         if (!release && access_awaited(watch))
-                return refuse_query(peer,
-                                    "the handler of the watch has no token yet for the access that it is "
-                                    "to have; until then nothing of it runs");
+                return refuse_query(
+                        peer,
+                        "the watch's handler has no token yet for its access to the API server; the watch's runs wait for it");
         r = run_now(watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubtful_release(watch, query->argument[1].value);
@@ -233,8 +233,8 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         }
         if (r == -ENOENT)
                 return refuse_key(peer,
-                                  release ? "no object of this key is in quarantine or doubtful"
-                                          : "no object of this key has ever run",
+                                  release ? "no object with this key is in quarantine or doubtful"
+                                          : "no object with this key has ever run",
                                   query->argument[1].value);
         if (r < 0) {
                 ledger_failed(&peer->supervisor->controller, r);
@@ -304,7 +304,7 @@ static int answer_release(struct control_peer *peer, const struct message_query 
                 return refuse_uninstalling(peer);
         r = release_finalizer(watch, query->argument[1].value, query->argument[2].value, peer->uid);
         if (r == -ENOENT)
-                return refuse_key(peer, "no object of this key is known", query->argument[1].value);
+                return refuse_key(peer, "no object with this key is known", query->argument[1].value);
         if (r < 0)
                 return refuse_query(peer, "the ledger cannot be read");
         return answer_done(peer);
@@ -332,7 +332,7 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
                 return refuse_query(peer, why);
         if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
-        reload_by_restart(peer->supervisor, "its uninstallation is cancelled");
+        reload_by_restart(peer->supervisor, "its uninstallation was cancelled");
         return answer_done(peer);
 }
 
@@ -352,7 +352,7 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         _cleanup_text_ struct text error = TEXT_EMPTY;
         unsigned others = 0;
 
-        text_printf(&error, "there is no such watch: %s; there are", name);
+        text_printf(&error, "there is no watch %s; the watches are", name);
         FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->config->owner)
                         text_printf(&error, "%s %s", others++ ? "," : "", watch->config->name);
@@ -536,7 +536,7 @@ static int on_accept_again(sd_event_source *source _unused_, uint64_t usec _unus
 static void accept_later(struct supervisor *supervisor, int error)
 {
         if (!supervisor->control.is_full)
-                log_warning("reconciledctl cannot be answered, and waits: %s", strerror(error));
+                log_warning("cannot answer reconciledctl, which waits: %s", strerror(error));
         supervisor->control.is_full = true;
         if (sd_event_add_time_relative(supervisor->event, NULL, CLOCK_BOOTTIME, ACCEPT_PAUSE_USEC, 0,
                                        on_accept_again, supervisor) >= 0)

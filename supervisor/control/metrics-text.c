@@ -218,58 +218,56 @@ static const struct watch_family {
         {"workqueue_adds", "name", "Keys that were added to the queue.", COUNTER, false, watch_adds},
         {"workqueue_retries", "name", "Runs that failed and are tried again.", COUNTER, false,
          watch_retries},
-        {"workqueue_unfinished_work_seconds", "name", "Age of all runs that are under way, together.", GAUGE,
-         true, watch_unfinished_usec},
-        {"workqueue_longest_running_processor_seconds", "name", "Age of the longest run that is under way.",
-         GAUGE, true, watch_longest_usec},
+        {"workqueue_unfinished_work_seconds", "name", "Total age of all runs in flight.", GAUGE, true,
+         watch_unfinished_usec},
+        {"workqueue_longest_running_processor_seconds", "name", "Age of the oldest run in flight.", GAUGE,
+         true, watch_longest_usec},
         {"controller_runtime_reconcile_errors", "controller", "Runs that failed.", COUNTER, false,
          watch_errors},
-        {"controller_runtime_max_concurrent_reconciles", "controller", "Runs that may be under way at once.",
+        {"controller_runtime_max_concurrent_reconciles", "controller", "Runs that may be in flight at once.",
          GAUGE, false, watch_concurrency},
-        {"controller_runtime_active_workers", "controller", "Runs that are under way.", GAUGE, false,
-         watch_running},
+        {"controller_runtime_active_workers", "controller", "Runs in flight.", GAUGE, false, watch_running},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
          false, watch_waiting},
         {"reconciled_queue_settling", "watch", "Keys whose run waits for the API server.", GAUGE, false,
          watch_settling},
-        {"reconciled_watch_synced", "watch",
-         "1 when everything that is selected has been known since the start.", GAUGE, false, watch_synced},
+        {"reconciled_watch_synced", "watch", "1 once all selected objects have been known since the start.",
+         GAUGE, false, watch_synced},
         {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,
          false, watch_degraded},
         {"reconciled_watch_failed", "watch", "1 while an isolated watch is past its deadline.", GAUGE, false,
          watch_failed},
         {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
          false, watch_absent},
-        {"reconciled_watch_unsure", "watch",
-         "1 while it is not known for all objects what was handled last.", GAUGE, false, watch_unsure},
-        {"reconciled_watch_paused", "watch", "1 while somebody has paused it: nothing of it runs.", GAUGE,
+        {"reconciled_watch_unsure", "watch", "1 while the runs in flight at the last end are unknown.",
+         GAUGE, false, watch_unsure},
+        {"reconciled_watch_paused", "watch", "1 while the watch is paused: none of its objects run.", GAUGE,
          false, watch_paused},
-        {"reconciled_watch_lag_seconds", "watch", "How long the watch has not been working; 0 when it does.",
-         GAUGE, true, watch_lag_usec},
-        {"reconciled_handler_cpu_seconds", "watch", "CPU time of handlers, of what they started included.",
-         COUNTER, true, watch_handler_cpu_usec},
+        {"reconciled_watch_lag_seconds", "watch", "How long the watch has not worked; 0 if it works.", GAUGE,
+         true, watch_lag_usec},
+        {"reconciled_handler_cpu_seconds", "watch",
+         "CPU time of handlers, including the processes that they started.", COUNTER, true,
+         watch_handler_cpu_usec},
         {"reconciled_handler_memory_peak_bytes", "watch",
          "The most memory that a run of the handler has had since the start.", GAUGE, false,
          watch_handler_memory_peak},
-        {"reconciled_handler_out_of_memory", "watch", "Runs whose handler was ended for lack of memory.",
+        {"reconciled_handler_out_of_memory", "watch", "Runs whose handler was killed for lack of memory.",
          COUNTER, false, watch_handler_memory_kills},
         {"reconciled_handler_limits_weakened", "watch",
-         "1 when limits of the handler do not hold here as they are meant.", GAUGE, false,
+         "1 if the handler's limits cannot be enforced here as configured.", GAUGE, false,
          watch_limits_weakened},
         {"reconciled_given_up_tried", "watch",
          "Objects that were given up and got one more attempt: after a reload, or with another handler.",
          COUNTER, false, watch_tried_again},
         {"reconciled_handler_access_failing", "watch",
-         "1 while what the handler is given for itself (credentials, access to the API server) cannot be "
-         "had "
-         "or renewed.",
+         "1 while the handler's own credentials or access to the API server cannot be obtained or renewed.",
          GAUGE, false, watch_access_failing},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
         {"reconciled_finalizers_written", "watch",
          "Finalizers put on or taken off by runs of their own, which start no handler.", COUNTER, false,
          watch_finalizers_written},
-        {"reconciled_finalizers_failed", "watch", "Such runs that failed.", COUNTER, false,
-         watch_finalizers_failed},
+        {"reconciled_finalizers_failed", "watch", "Runs that failed to put a finalizer on or take it off.",
+         COUNTER, false, watch_finalizers_failed},
 };
 
 static void write_watch_families(const struct supervisor *supervisor, struct text *text)
@@ -311,14 +309,14 @@ static void write_results(const struct supervisor *supervisor, struct text *text
         static const char *const known[] = {"success", "error", "requeue_after"};
 
         head(text, "controller_runtime_reconcile", COUNTER,
-             "Runs, by how they ended, as controller-runtime says it.");
+             "Runs by result, in the words of controller-runtime.");
         FOREACH_WATCH(watch, &supervisor->controller)
                 for (size_t k = 0; k < ELEMENTS(known); k++)
                         text_printf(text,
                                     "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} "
                                     "%" PRIu64 "\n",
                                     watch->config->name, known[k], result_count(&watch->metrics, known[k]));
-        head(text, "reconciled_runs", COUNTER, "Runs, by how they ended.");
+        head(text, "reconciled_runs", COUNTER, "Runs by result.");
         FOREACH_WATCH(watch, &supervisor->controller)
                 for (int result = 0; result < RESULT_RETURNED; result++) /* those are no runs */
                         text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
@@ -376,7 +374,7 @@ static void write_turns(const struct supervisor *supervisor, struct text *text)
         const struct turns *turns = &supervisor->turns;
 
         head(text, "reconciled_turn_seconds", HISTOGRAM,
-             "Turns of the supervisor's loop, by the wall's clock and by its own processor time.");
+             "Turns of the supervisor's loop, in wall-clock time and in processor time.");
         write_histogram(text, "reconciled_turn_seconds", "clock", "wall", &turns->wall);
         write_histogram(text, "reconciled_turn_seconds", "clock", "processor", &turns->processor);
         head(text, "reconciled_turn_longest_seconds", GAUGE, "The longest of them since the start.");
@@ -395,24 +393,25 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
                 enum type type;
         } family[] = {
                 {"reconciled_watch_events", "watch_events", "Events of the watch.", COUNTER},
-                {"reconciled_watch_lists", "lists", "Lists of everything; the first of a start is one.",
-                 COUNTER},
+                {"reconciled_watch_lists", "lists",
+                 "Lists of all objects, including the first after a start.", COUNTER},
                 {"reconciled_watch_relists", "relists", "Lists after the first.", COUNTER},
                 {"reconciled_watch_streamed_lists", "watch_lists",
                  "Lists that came as a stream (WatchList).", COUNTER},
                 {"reconciled_watch_resumed", "resumed", "Starts that needed no list.", COUNTER},
-                {"reconciled_watch_silence_seconds", "lag", "Time since the server's last word.", GAUGE},
+                {"reconciled_watch_silence_seconds", "lag", "Time since the server last sent anything.",
+                 GAUGE},
                 {"reconciled_watch_questions", "questions",
                  "Objects of which the server is asked whether they still exist.", GAUGE},
-                {"reconciled_watch_reconnects", "reconnects", "Watches that were begun anew.", COUNTER},
+                {"reconciled_watch_reconnects", "reconnects", "Watches that were started again.", COUNTER},
                 {"reconciled_watch_bookmarks", "bookmarks", "Bookmarks of the watch.", COUNTER},
                 {"reconciled_watch_jq_failures", "program_failures", "Objects on which a jq program failed.",
                  COUNTER},
                 {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},
                 {"reconciled_watch_owner_references_ignored", "owners_ignored",
-                 "Owner references that name no object that there can be.", COUNTER},
+                 "Owner references that no object can match.", COUNTER},
                 {"reconciled_watch_missing_namespaces", "missing_namespaces",
-                 "Namespaces that the watch names and that do not exist.", GAUGE},
+                 "Namespaces that the watch names but that do not exist.", GAUGE},
                 {"reconciled_watch_unannounced", "dirty",
                  "Changed keys that wait in the store for a place in the queue.", GAUGE},
         };
@@ -469,7 +468,7 @@ static void write_quarantine(const struct supervisor *supervisor, struct text *t
         uint64_t count = configured_count_quarantined(supervisor);
 
         head(text, "reconciled_quarantined", GAUGE,
-             "Objects that wait because the operator has crashed over them again and again.");
+             "Objects in quarantine, because the operator crashed repeatedly while it ran them.");
         text_printf(text, "reconciled_quarantined %" PRIu64 "\n", count);
 }
 
@@ -520,7 +519,7 @@ static void write_doubtful(const struct supervisor *supervisor, struct text *tex
                 (void)ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
                                           ledger_now(supervisor), 100000, count_doubt, &count);
         head(text, "reconciled_doubtful", GAUGE,
-             "Objects that a watcher has died or hung over, and that are not read or not judged for that.");
+             "Objects over which a watcher died or hung: they are ignored, or no jq program runs on them.");
         text_printf(text, "reconciled_doubtful %" PRIu64 "\n", count);
 }
 
@@ -551,7 +550,7 @@ static void write_gateway(const struct supervisor *supervisor, struct text *text
         text_printf(text, "reconciled_gateway_certificate_expiry_seconds %" PRIu64 "\n",
                     gateway_count(supervisor, "certificate_expires"));
         head(text, "reconciled_gateway_certificate_stale", GAUGE,
-             "1 while the files of a new certificate cannot be used and the former one stays.");
+             "1 while a new certificate's files cannot be used and the old one stays in use.");
         text_printf(text, "reconciled_gateway_certificate_stale %" PRIu64 "\n",
                     gateway_count(supervisor, "certificate_stale"));
         head(text, "reconciled_gateway_certificate_expired", GAUGE,
@@ -580,7 +579,7 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
 
         counters_set(&own, &heartbeat);
         head(text, "reconciled_process_resident_memory_bytes", GAUGE,
-             "Resident memory of each process, pages of the store included.");
+             "Resident memory of each process, including pages of the store.");
         text_printf(text,
                     "reconciled_process_resident_memory_bytes{role=\"supervisor\",name=\"0\"} %" PRIu64 "\n",
                     counters_get(&own, "memory_resident_bytes"));
@@ -590,8 +589,7 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
                 text_printf(text, " %" PRIu64 "\n",
                             counters_get(&supervisor->child[i].counters, "memory_resident_bytes"));
         }
-        head(text, "reconciled_process_cpu_seconds", COUNTER,
-             "CPU time of each process, handlers not included.");
+        head(text, "reconciled_process_cpu_seconds", COUNTER, "CPU time of each process, without handlers.");
         text_append_string(text, "reconciled_process_cpu_seconds_total{role=\"supervisor\",name=\"0\"} ");
         seconds(text, counters_get(&own, "cpu_usec"));
         for (size_t i = 0; i < supervisor->child_count; i++) {
@@ -625,7 +623,8 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
         head(text, "process_start_time_seconds", GAUGE, "When the supervisor started.");
         text_append_string(text, "process_start_time_seconds ");
         seconds(text, supervisor->life.started_realtime);
-        head(text, "reconciled_log_lines_dropped", COUNTER, "Log lines that nobody took in time.");
+        head(text, "reconciled_log_lines_dropped", COUNTER,
+             "Log lines that were dropped because nobody read them in time.");
         text_printf(text, "reconciled_log_lines_dropped_total %" PRIu64 "\n", dropped);
 }
 

@@ -109,8 +109,7 @@ void secrets_warn(const struct supervisor *supervisor)
                 log_write(
                         LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
                         "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
-                        " is memory (tmpfs) that this user can have; give the operator a runtime directory "
-                        "in memory",
+                        " is memory (tmpfs) that this user can use; give the operator a runtime directory in memory",
                         supervisor->options->runtime_directory);
         else if (strcmp(supervisor->secrets.parent, supervisor->options->runtime_directory) != 0)
                 log_info("the runtime directory %s is on a disk: Secrets are kept in memory, in %s",

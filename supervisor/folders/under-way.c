@@ -168,7 +168,7 @@ static const char *doubt_of(const struct file *file)
         for (size_t i = 0; i < file->count; i++)
                 if (file->record[i].state != RECORD_FREE && !is_intact(&file->record[i]))
                         return "the record of a run in flight is damaged";
-        return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
+        return file->unlisted > 0 ? "the name of an object that ran was too long to be recorded" : NULL;
 }
 
 /* At the first start the file is not there yet, and the ledger has no note of it. */

@@ -44,10 +44,10 @@ static int end_operator(const struct watch *watch, const struct message_access *
         int code = message->exit_code == EXIT_CODE_UNAVAILABLE ? EXIT_CODE_UNAVAILABLE
                                                                : EXIT_CODE_NO_PERMISSION;
 
-        supervisor_fatal(supervisor_of(watch), code, NULL, NULL,
-                         "the handler of watch %s is without its access to the API server, past the watch's "
-                         "deadline: %s",
-                         watch->config->name, message->reason);
+        supervisor_fatal(
+                supervisor_of(watch), code, NULL, NULL,
+                "the handler of watch %s has had no access to the API server for longer than the watch's deadline: %s",
+                watch->config->name, message->reason);
         return 0;
 }
 

@@ -22,7 +22,7 @@ void limits_judge(struct watch *watch)
         if (place_of(watch)->limits_weakened[0] && strcmp(place_of(watch)->limits_weakened, before) != 0)
                 log_write(LOG_WARNING, MESSAGE_ID_LIMITS_WEAKENED,
                           LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                          "watch %s: handler.limits do not hold as they are meant, because %s: %s",
+                          "watch %s: handler.limits cannot be enforced as configured, because %s: %s",
                           watch->config->name, delegation->why, place_of(watch)->limits_weakened);
 }
 

@@ -80,12 +80,10 @@ static void restart(struct supervisor *supervisor, const char *why)
 
 static void end_for_new_version(struct supervisor *supervisor)
 {
-        log_write(LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
-                  "the program of operator %s has been replaced by another version, which a reload cannot "
-                  "begin: running handlers may finish, then it ends with exit code %d (%s), so that it is "
-                  "started "
-                  "again",
-                  supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        log_write(
+                LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
+                "the program of operator %s has been replaced by another version, which a reload cannot start: running handlers may finish, then the operator ends with exit code %d (%s), so that it is started again",
+                supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
         supervisor->exit_code = EXIT_CODE_SOFTWARE;
         stop_gracefully(supervisor);
 }
@@ -119,7 +117,7 @@ void reload_by_restart(struct supervisor *supervisor, const char *why)
 
 static void not_reloaded(struct supervisor *supervisor, const char *why)
 {
-        log_error("the new configuration is not taken; the old one stays in force: %s", why);
+        log_error("the new configuration is rejected; the old one stays in force: %s", why);
         notify_not_reloaded(supervisor, why);
 }
 
@@ -148,7 +146,7 @@ void reload_over(struct supervisor *supervisor)
                 return;
         supervisor->reload.pause_usec = clock_monotonic_usec() - supervisor->reload.since;
         log_write(LOG_NOTICE, MESSAGE_ID_RELOADED, NULL,
-                  "operator %s has restarted in place with its new configuration: for %s no run began",
+                  "operator %s has restarted in place with its new configuration: no run began for %s",
                   supervisor->config->operator_name,
                   duration_format(supervisor->reload.pause_usec / USEC_PER_MSEC * USEC_PER_MSEC, text,
                                   sizeof(text)));
@@ -173,7 +171,7 @@ void reload(struct supervisor *supervisor)
                 return;
         }
         if (config_load_and_tell(supervisor->options, &config, first, sizeof(first)) < 0) {
-                log_error("the new configuration is not taken; the old one stays in force");
+                log_error("the new configuration is rejected; the old one stays in force");
                 notify_not_reloaded(supervisor, first);
                 return;
         }

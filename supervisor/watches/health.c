@@ -21,9 +21,10 @@ static void tell_trouble(const struct watch *watch, const struct log_field *fiel
                 [WATCH_DEGRADED] = {LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED,
                                     "does not work for now and is retried"},
                 [WATCH_ABSENT] = {LOG_NOTICE, MESSAGE_ID_WATCH_ABSENT,
-                                  "waits for its resource, which is not required and not served"},
-                [WATCH_FAILED] = {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
-                                  "has failed: it is past its deadline, alone, and goes on trying"},
+                                  "waits until the server serves its resource (required: false)"},
+                [WATCH_FAILED] =
+                        {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
+                         "is past its deadline and has failed alone (onDeadline: isolate); it keeps trying"},
         };
 
         log_write(trouble[watch->health].level, trouble[watch->health].message_id, fields, "watch %s %s: %s",

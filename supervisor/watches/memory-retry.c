@@ -110,7 +110,7 @@ void memory_retry_continue(struct supervisor *supervisor)
 
                 if (r < 0)
                         supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                         "watch %s cannot begin again: %s", watch->config->name,
+                                         "watch %s cannot be restarted: %s", watch->config->name,
                                          strerror(-r));
         }
 }

@@ -235,7 +235,7 @@ def test_where_there_is_no_sandbox(devserver, operator, handler, widgets, sandbo
     operator.start_ready().wait_synced()
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
-    said = [record["message"] for record in operator.logs(level="warning") if "goes on without its sandbox" in record["message"]]
+    said = [record["message"] for record in operator.logs(level="warning") if "runs without its sandbox" in record["message"]]
     assert len(said) == len(FILTERED) and all(any(role in line for line in said) for role in FILTERED), said
     assert all(status(child.pid)["Seccomp_filters"] == "1" for child in operator.children())
     operator.stop()

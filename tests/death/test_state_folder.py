@@ -361,7 +361,7 @@ def test_no_descriptors_for_the_supervisor_any_more(configured, handler, widgets
     command = configured.user.command([str(configured.sandbox.program("reconciledctl")), "--runtime-directory",
                                        str(configured.runtime_directory), "status"])
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as asking:
-        configured.wait_for_log("reconciledctl cannot be answered, and waits: Too many open files")
+        configured.wait_for_log("cannot answer reconciledctl, which waits: Too many open files")
         used, end = processor_time(configured.pid), time.monotonic() + 1
         widgets.create("a", spec={})
         handler.wait_finished(name="a")
@@ -371,7 +371,7 @@ def test_no_descriptors_for_the_supervisor_any_more(configured, handler, widgets
         wait_until(lambda: asking.poll() is not None, "an answer, or no more patience")
     assert configured.ctl.status()["watches"][0]["state"] == "in-sync"
     configured.stop()
-    assert len(configured.logs(where=lambda record: "cannot be answered" in record["message"])) == 1
+    assert len(configured.logs(where=lambda record: "cannot answer reconciledctl" in record["message"])) == 1
 
 
 def test_a_folder_that_is_not_ours(configured):

@@ -120,7 +120,7 @@ def test_a_file_that_is_missing_is_no_key(devserver, operator, handler, by_hand,
 
 def test_a_folder_is_no_file_of_objects(devserver, operator, handler, by_hand):
     operator.configure(devserver, [watch("widgets", handler)])
-    assert by_hand("run", "--object", "./", expect=64).stderr == "reconciledctl: ./: is no regular file\n"
+    assert by_hand("run", "--object", "./", expect=64).stderr == "reconciledctl: ./: is not a regular file\n"
 
 
 def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widgets, manifests):

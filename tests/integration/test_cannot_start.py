@@ -25,7 +25,7 @@ def test_a_file_in_the_place_of_a_folder(configured, sandbox, which):
     path = sandbox.subfolder("file", configured.user) / "file"
     path.touch()
     setattr(configured, which, path)
-    cannot_start(configured, 78, f"{path} is no folder")
+    cannot_start(configured, 78, f"{path} is not a folder")
 
 
 def test_a_ledger_that_cannot_be_opened(configured):

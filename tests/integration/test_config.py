@@ -87,11 +87,11 @@ def test_a_program_beside_the_configuration(operator, beside, named, folder):
 
 
 @pytest.mark.parametrize("program, said", [
-    ("handler", '"handler" is no path: it begins with / or, beside this file, with ./'),
+    ("handler", '"handler" is not a path: a path begins with / or, relative to this file, with ./'),
     ("../handler", "/../handler: No such file or directory"),
     ("./missing", "/missing: No such file or directory"),
     ("./reconciled.yaml", "/reconciled.yaml: no executable file"),
-    (".", '"." is no path'),
+    (".", '"." is not a path'),
 ])
 def test_a_program_that_is_not_beside_the_configuration(operator, beside, check, program, said):
     code, output = check(BESIDE.replace("./handler", program))

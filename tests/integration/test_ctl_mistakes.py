@@ -28,7 +28,7 @@ def config(name="widgets.example.com", **first):
 
 @pytest.mark.parametrize("name", ["a..b", "a.-b", "a.b-", "a.b."])
 def test_an_operator_name_that_prefixes_nothing_is_refused(check, name):
-    assert "is no DNS name with a dot" in check(config(name), 78)
+    assert "is not a DNS name with a dot" in check(config(name), 78)
 
 
 def test_an_operator_name_that_is_no_field_manager_is_refused(check):
@@ -44,13 +44,13 @@ def test_a_watch_named_like_an_owned_one_is_refused(check, key, said):
     text = yaml.safe_load(config(**{key: OWNED}))
     text["watches"].append({**yaml.safe_load(config())["watches"][0], "name": f"widgets.{key}.ConfigMap.0"})
     found = check(yaml.safe_dump(text), 78)
-    assert f'"widgets.{key}.ConfigMap.0"' in found and f"what watch widgets {said}" in found
+    assert f'"widgets.{key}.ConfigMap.0"' in found and f"that watch widgets {said}" in found
 
 
 SELECTORS = [
     ({"labelSelector": "app in web"}, "labelSelector", 'a list of values, like (a,b), is expected instead of "web"'),
     ({"labelSelector": "app=a=b"}, "labelSelector", 'a comma is expected instead of "=" (character 6 of "app=a=b")'),
-    ({"labelSelector": "-app"}, "labelSelector", '"-app" is no key of a label'),
+    ({"labelSelector": "-app"}, "labelSelector", '"-app" is not a key of a label'),
     ({"fieldSelector": "metadata.name"}, "fieldSelector", '"metadata.name" has none of =, == and !='),
     ({"fieldSelector": "metadata.name in (a)"}, "fieldSelector", "has none of =, == and !="),
     ({"owns": [{**OWNED[0], "labelSelector": "a b"}]}, "owns[0].labelSelector", "is expected instead of"),

@@ -42,7 +42,7 @@ def test_logs(journalctl):
     assert journalctl("--json", "widgets")[1:] == ["--output=json"]
     assert journalctl("widgets", "default/a", "--", "-n", "5", "--since", "-1h")[2:] == ["-n", "5", "--since", "-1h"]
     assert journalctl("widgets", "--", "-x", "default/a") == ["RECONCILED_WATCH=widgets", "-x", "default/a"]
-    assert "behind --" in journalctl("widgets", "default/a", "default/b", code=64)
+    assert "follow --" in journalctl("widgets", "default/a", "default/b", code=64)
     assert "logs takes a watch" in journalctl(code=64)
 
 
@@ -101,10 +101,10 @@ def test_what_was_done_for_programs(configured, devserver, handler, widgets):
     widgets.create("a")
     wait_until(lambda: configured.ctl.status()["watches"][0]["permanent"] == 1, "the failure")
     assert as_json(configured, "pause", "widgets") == {
-        "changed": True, "running": 0, "done": True, "message": "watch widgets is paused; nothing of it runs"}
+        "changed": True, "running": 0, "done": True, "message": "watch widgets is paused; none of its objects run"}
     assert as_json(configured, "pause", "widgets")["changed"] is False
     refused = configured.ctl.run("pause", "gadgets", "--json")
-    assert (refused.returncode, refused.stdout) == (70, "") and "no such watch" in refused.stderr
+    assert (refused.returncode, refused.stdout) == (70, "") and "there is no watch" in refused.stderr
     assert as_json(configured, "resume", "widgets")["message"] == "watch widgets is resumed"
     found = as_json(configured, "retry", "--all-failed")
     assert (found["done"], found["objects"]) == (True, 1) and "1 object runs again" in found["message"]

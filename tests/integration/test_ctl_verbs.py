@@ -69,7 +69,7 @@ def test_get(troubled):
     assert "no object is quarantined" in troubled.ctl.run("get", "quarantined").stdout
     wrong = troubled.ctl.run("get", "broken")
     assert wrong.returncode == 70 and "failing, waiting or quarantined" in wrong.stderr
-    assert "no such watch" in troubled.ctl.run("get", "failing", "gadgets").stderr
+    assert "there is no watch" in troubled.ctl.run("get", "failing", "gadgets").stderr
 
 
 def test_forms_of_the_status(troubled):

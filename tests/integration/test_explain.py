@@ -88,7 +88,7 @@ def test_what_the_watch_does_not_know(start, operator, api):
         assert "does not know it" in said["conclusion"]
         assert said["objects"] == [] and said["stored"] is None
     refused = operator.ctl.run("explain", "gadgets", "default/a")
-    assert refused.returncode == 70 and "gadgets; there are widgets" in refused.stderr
+    assert refused.returncode == 70 and "gadgets; the watches are widgets" in refused.stderr
     assert operator.ctl.run("explain", "widgets").returncode == 64
 
 

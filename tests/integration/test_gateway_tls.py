@@ -207,12 +207,12 @@ def test_a_reload_with_wrong_files_changes_nothing(secured, files):
     checked = secured.ctl.check(secured.config_file)
     assert checked.returncode == 78 and "gateway.tls: " in checked.stdout and str(files.certificate) in checked.stdout
     secured.send_signal(signal.SIGHUP)
-    secured.wait_for_log("the new configuration is not taken")
+    secured.wait_for_log("the new configuration is rejected")
     assert shows(secured, secured.trusted)
 
 
 @pytest.mark.parametrize("tls, said", [({"certificateFile": "/x"}, "keyFile"), ({"certificateFile": "x", "keyFile": "/y"},
-                                                                                "is no absolute path")])
+                                                                                "is not an absolute path")])
 def test_wrong_keys(devserver, operator, handler, tls, said):
     operator.configure(devserver, [watch("widgets", handler)], gateway={"tls": tls})
     result = operator.ctl.check(operator.config_file)

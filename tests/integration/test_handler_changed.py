@@ -418,7 +418,7 @@ def test_a_program_that_is_away_for_a_moment_is_no_failure_of_the_object(devserv
     wait_until(lambda: row(operator)["failed"] >= 8, "more failures than attempts")
     assert (row(operator)["failing"], row(operator)["permanent"]) == (2, 0)
     line = operator.wait_for_log("cannot be started")["message"]
-    assert "counts as no attempt" in line, line
+    assert "does not count as an attempt" in line, line
     handler.script.chmod(0o755) if how != "away" else away.rename(handler.script)
     wait_mended(widgets, "a", "b")
     wait_failing(operator, 0, 0)

@@ -213,11 +213,11 @@ def test_another_credential_in_the_configuration_is_there_after_a_reload(devserv
 
 @pytest.mark.parametrize("name, path, complaint", [
     ("password", "/nowhere/password", "No such file or directory"),
-    ("password", "relative", "is no path: it begins with /"),
-    ("password", "/etc", "is no regular file"),
+    ("password", "relative", "is not a path: a path begins with /"),
+    ("password", "/etc", "is not a regular file"),
     ("password", "${NOT_THERE}/password", "the environment has no variable NOT_THERE"),
-    ("a/b", "/etc/hostname", "is no name of a credential"),
-    (".hidden", "/etc/hostname", "is no name of a credential"),
+    ("a/b", "/etc/hostname", "is not a name of a credential"),
+    (".hidden", "/etc/hostname", "is not a name of a credential"),
 ])
 def test_a_mistake_in_the_credentials_is_told_with_its_place(devserver, operator, handler, name, path, complaint):
     operator.configure(devserver, [entry("widgets", handler, {name: path})])
@@ -253,7 +253,7 @@ def test_a_broken_kubeconfig_is_found_before_a_reload_takes_it(secured, operator
     operator.write_config(yaml.safe_dump(config))
     os.kill(operator.pid, signal.SIGHUP)
     operator.wait_for_log(f"watches[0].handler.kubernetes.kubeconfig: {broken}")
-    operator.wait_for_log("the new configuration is not taken")
+    operator.wait_for_log("the new configuration is rejected")
     widgets_of(secured).create("a", spec={})
     assert "KUBECONFIG" not in handler.wait_finished(name="a").environment
     asks = secret_file(operator, yaml.safe_dump({

@@ -60,8 +60,8 @@ def test_a_serving_handler_gets_its_environment(devserver, operator, widgets, sa
 @pytest.mark.parametrize("environment, key, complaint", [
     ({"PASSWORD": "${NOT_THERE}"}, "PASSWORD", "the environment has no variable NOT_THERE"),
     ({"PASSWORD": "a$b"}, "PASSWORD", "$$ stands for the sign itself"),
-    ({"2ND": "x"}, "2ND", "is no name of a variable"),
-    ({"A-B": "x"}, "A-B", "is no name of a variable"),
+    ({"2ND": "x"}, "2ND", "is not a name of a variable"),
+    ({"A-B": "x"}, "A-B", "is not a name of a variable"),
     ({"RECONCILED_NAME": "x"}, "RECONCILED_NAME", "are set by reconciled"),
     ({"LIST": ["x"]}, "LIST", "a text is expected"),
 ])
@@ -95,7 +95,7 @@ def test_a_text_with_a_nul_is_no_text(operator, given, key):
 
 @pytest.mark.parametrize("given, said", [
     ("requestLimit: 4095Ki", "requestLimit: 4095Ki is out of range (4Mi to 16Gi)"), ("requestLimit: 17Gi", "17Gi is out of range (4Mi to 16Gi)"),
-    ("requestLimit: much", '"much" is no size'), ('version: ""', "version: is empty; give a text, or leave the key out"),
+    ("requestLimit: much", '"much" is not a size'), ('version: ""', "version: is empty; give a text, or leave the key out"),
 ])
 def test_a_value_out_of_range_and_an_empty_one_are_told_as_such(operator, given, said):
     config = operator.config_file

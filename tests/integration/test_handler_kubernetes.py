@@ -102,7 +102,7 @@ def test_a_refused_token_request_says_who_was_refused_where(make_server, operato
     assert operator.wait_exit(deadline=60) == 77
     told = operator.wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"])["message"]
     assert server.url in told and "user devserver" in told and str(operator.folder / "kubeconfig") in told, told
-    assert operator.logs(lambda record: "past the watch's deadline" in record["message"])
+    assert operator.logs(lambda record: "longer than the watch's deadline" in record["message"])
 
 
 @pytest.mark.slow
@@ -198,8 +198,8 @@ def test_the_handler_of_the_document_works(make_server, operator, sandbox):
 
 @pytest.mark.parametrize("kubernetes, key, complaint", [
     ({}, "kubernetes", "needs one of kubeconfig and serviceAccount"),
-    ({"serviceAccount": "a/b"}, "kubernetes.serviceAccount", "is no name of a service account"),
-    ({"serviceAccount": "a", "namespace": "A"}, "kubernetes.namespace", "is no name of a namespace"),
+    ({"serviceAccount": "a/b"}, "kubernetes.serviceAccount", "is not a name of a service account"),
+    ({"serviceAccount": "a", "namespace": "A"}, "kubernetes.namespace", "is not a name of a namespace"),
     ({"serviceAccount": "a", "kubeconfig": "/etc/hostname"}, "kubernetes", "needs one of kubeconfig and serviceAccount"),
     ({"kubeconfig": "/nowhere/kubeconfig"}, "kubernetes.kubeconfig", "No such file or directory"),
 ])

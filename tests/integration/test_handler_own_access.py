@@ -89,7 +89,7 @@ def test_an_own_account_in_a_new_configuration_leaves_the_old_one_in_force(make_
     operator.start_ready()
     operator.configure(server, [entry(handler, {"serviceAccount": "reconciled", "namespace": "ops"})])
     os.kill(operator.pid, signal.SIGHUP)
-    operator.wait_for_log("the new configuration is not taken")
+    operator.wait_for_log("the new configuration is rejected")
     server.api.resource("example.com/v1", "widgets", "default").create("a", spec={})
     assert "KUBECONFIG" not in handler.wait_finished(name="a").environment
 

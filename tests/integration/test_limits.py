@@ -81,13 +81,13 @@ def test_limits_are_rlimits_where_no_group_is_delegated_and_that_is_said(devserv
     operator.configure(devserver, [limited(handler, memory="64Mi", pids=50, cpu="500m")])
     operator.start_ready()
     said = operator.wait_for_log(message_id=MESSAGE_ID["LIMITS_WEAKENED"], watch="widgets")["message"]
-    assert "memory holds for the data of each process alone" in said and "pids does not hold" in said, said
+    assert "memory limits only the data of each process" in said and "pids is not enforced" in said, said
     widgets.create("a", spec={})
     request = handler.wait_finished(name="a")
     with open(f"{request.path}.limits", encoding="utf-8") as file:
         assert file.read().split() == [str(64 * 1024), "60"]  # KiB; half of two minutes
     status = operator.ctl.run("status").stdout
-    assert "limits of its handler: memory holds for" in status, status
+    assert "limits of its handler: memory limits only" in status, status
     assert operator.ctl.status()["watches"][0]["limitsWeakened"]
 
 
@@ -112,16 +112,16 @@ def test_a_handler_that_takes_too_much_cpu_time_is_ended_and_named(devserver, op
 def test_check_says_what_does_not_hold(devserver, operator, handler):
     operator.configure(devserver, [limited(handler, memory="64Mi", pids=50)])
     said = operator.ctl.check(operator.config_file).stdout
-    assert "note: handler.limits hold as they are meant only in a control group" in said, said
+    assert "note: handler.limits can be enforced as configured only in a control group" in said, said
     if "memory" not in controllers(UNIFIED):
-        assert "handler.limits: warning: of watch widgets do not hold as they are meant, because control groups" in said, said
+        assert "handler.limits: warning: of watch widgets cannot be enforced as configured, because control groups" in said, said
         document = json.loads(operator.ctl.run("check", str(operator.config_file), "--json").stdout)
         assert document["valid"] and document["problems"][0]["key"] == "handler.limits", document
 
 
 @pytest.mark.parametrize("limits, said", [
-    ({"memory": "much"}, "is no size"), ({"memory": "1Ki"}, "1Ki is out of range (1Mi to 1024Ti)"), ({"cpu": "0"}, "is no number of CPUs"),
-    ({"cpu": "1.2345"}, "is no number of CPUs"), ({"cpu": "5m"}, "is no number of CPUs"), ({"pids": 0}, "is no number"),
+    ({"memory": "much"}, "is not a size"), ({"memory": "1Ki"}, "1Ki is out of range (1Mi to 1024Ti)"), ({"cpu": "0"}, "is not a number of CPUs"),
+    ({"cpu": "1.2345"}, "is not a number of CPUs"), ({"cpu": "5m"}, "is not a number of CPUs"), ({"pids": 0}, "is not a number"),
     ({"disk": "1Gi"}, "unknown"), ({"memory": "1025Ti"}, "1025Ti is out of range (1Mi to 1024Ti)"),
     ({"memory": "99999999999999999999Ti"}, "is out of range (1Mi to 1024Ti)")])
 def test_wrong_limits(devserver, operator, handler, limits, said):

@@ -43,7 +43,7 @@ def another_watch_runs(operator, api, name):
 
 def test_nothing_of_it_runs_also_after_a_restart(start, operator, handler, widgets, api):
     start()
-    assert "watch widgets is paused; nothing of it runs" in ctl(operator, "pause", "--reason", "the disks are moved", "widgets")
+    assert "watch widgets is paused; none of its objects run" in ctl(operator, "pause", "--reason", "the disks are moved", "widgets")
     said = operator.wait_for_log("is paused", message_id=MESSAGE_ID["PAUSED"])
     assert said["watch"] == "widgets" and "the disks are moved" in said["message"] and said["level"] == "warning"
     widgets.create("a")
@@ -56,7 +56,7 @@ def test_nothing_of_it_runs_also_after_a_restart(start, operator, handler, widge
     text = ctl(operator, "status")
     assert "paused for" in text and "the disks are moved" in text and "reconciledctl resume widgets" in text
     assert "the watch is paused" in ctl(operator, "explain", "widgets", "default/a")
-    assert "has been paused before" in ctl(operator, "pause", "widgets")
+    assert "is paused already" in ctl(operator, "pause", "widgets")
     operator.stop()
 
     operator.start_ready().wait_synced()
@@ -81,7 +81,7 @@ def test_what_runs_is_finished(start, operator, handler, widgets):
     widgets.create("a")
     handler.wait_for(name="a")
     wait_until(lambda: "1 running, 0 queued, 0 waiting" in operator.status_text, "systemd's status line to count it")
-    assert "1 that run will be finished" in ctl(operator, "pause", "widgets")
+    assert "1 running will finish" in ctl(operator, "pause", "widgets")
     widgets.merge_patch("a", {"spec": {"size": 2}})
     handler.let_go()
     wait_until(lambda: widgets.get("a").get("status"), "its outcome")
@@ -166,6 +166,6 @@ def test_many_wait_in_the_store(start, operator, handler, widgets):
 
 def test_wrong_usage(start, operator):
     start()
-    assert "there are widgets, maps" in ctl(operator, "pause", "gadgets", code=70)
+    assert "the watches are widgets, maps" in ctl(operator, "pause", "gadgets", code=70)
     ctl(operator, "pause", code=64)
     ctl(operator, "resume", "widgets", "maps", code=64)

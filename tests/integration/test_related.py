@@ -81,9 +81,9 @@ def test_nobody_runs_before_all_of_them_are_known(devserver, operator, handler, 
     def explained():
         return operator.ctl.run("explain", "widgets", "default/a").stdout
 
-    wait_until(lambda: f"nothing of the watch runs before watch {awaited} is in sync" in explained(), explained)
-    assert f"nothing of it runs before watch {awaited} is in sync" in operator.ctl.run("status").stdout
-    assert "has not seen all objects" in operator.ctl.run("retry", "widgets", "default/a").stderr
+    wait_until(lambda: f"the watch waits until watch {awaited} is in sync" in explained(), explained)
+    assert f"its runs wait until watch {awaited} is in sync" in operator.ctl.run("status").stdout
+    assert "does not know all objects" in operator.ctl.run("retry", "widgets", "default/a").stderr
     assert handler.count() == 0
     for fault in faults:
         devserver.clear_faults(fault)
@@ -171,7 +171,7 @@ def test_a_program_that_fails_is_a_permanent_error(start, operator, handler, wid
     start({**NAMED, "names": ".spec.config"})
     widgets.create("a", {"config": 7})
     widgets.create("b", {"config": "elsewhere/one"})
-    for name, why in (("a", "what comes out of it is no string"), ("b", "an object of another namespace")):
+    for name, why in (("a", "its output is not a string"), ("b", "an object of another namespace")):
         operator.wait_for_log(why, key=f"default/{name}")
     widgets.merge_patch("a", {"spec": {"config": "one"}})
     handler.wait_finished(name="a")
@@ -200,7 +200,7 @@ def test_a_wrong_program_is_a_mistake(operator, devserver, handler):
                                          owns=[{**NAMED, "kind": "Secret"}])])
     result = operator.ctl.check(operator.config_file)
     assert result.returncode == 78
-    assert "related[0].names: is no jq program" in result.stdout and "owns[0].names: is for `related`" in result.stdout
+    assert "related[0].names: is not a jq program" in result.stdout and "owns[0].names: is for `related`" in result.stdout
 
 
 @pytest.mark.slow

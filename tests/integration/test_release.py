@@ -84,7 +84,7 @@ def test_one_that_is_not_deleted_keeps_it(start, operator, handler, widgets):
 
 def test_what_cannot_be_released_is_said(start, operator, handler):
     start()
-    assert "no object of this key" in release(operator, "default/none", "--reason", "x", "--yes").stderr
+    assert "no object with this key" in release(operator, "default/none", "--reason", "x", "--yes").stderr
     operator.stop()
 
 

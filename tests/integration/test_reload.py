@@ -52,7 +52,7 @@ def restarted(operator, count=1):
     """Why, by the last of so many restarts in place; and for how long no run began is told."""
     why, told = said(operator, "RELOADING", count), said(operator, "RELOADED", count)
     assert len(why) == len(told) == count, operator.output.text()
-    assert re.search(r"restarted in place with its new configuration: for [0-9.ms]+ no run began", told[-1]["message"]), told
+    assert re.search(r"restarted in place with its new configuration: no run began for [0-9.ms]+", told[-1]["message"]), told
     return why[-1]["message"]
 
 
@@ -115,7 +115,7 @@ def test_a_watch_is_removed_and_comes_back(both, devserver, handler, other, widg
     both.configure(devserver, [watch("widgets", handler)])
     both.reload()
     assert list(rows(both)) == ["widgets"] and len(both.children("watcher")) == 1
-    assert "there is no such watch: maps; there are widgets" in both.ctl.run("pause", "maps").stderr
+    assert "there is no watch maps; the watches are widgets" in both.ctl.run("pause", "maps").stderr
     assert len(ledger.read(both, "SELECT * FROM ledger WHERE watch = 'maps'")) == 2, "what is known of its objects stays"
     config_maps.delete("gone")
     config_maps.create("new")

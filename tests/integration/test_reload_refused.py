@@ -45,14 +45,14 @@ def test_what_no_process_could_be_told_is_not_taken(configured, devserver, handl
     words = [f"word-{number:05}-" + "x" * 60 for number in range(3000)]
     configured.configure(devserver, [watch("widgets", [*handler.command, *words])])
     configured.reload()
-    assert "larger than what a process can be told" in configured.ctl.status()["notReloaded"]
+    assert "the configuration is too large" in configured.ctl.status()["notReloaded"]
     assert {child.pid for child in configured.children()} == before
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
     configured.stop()
     configured.start()
     configured.wait_exit(expect=78)
-    assert configured.logs(lambda record: "larger than what a process can be told" in record["message"], level="error")
+    assert configured.logs(lambda record: "the configuration is too large" in record["message"], level="error")
 
 
 def test_not_while_it_is_uninstalled(devserver, operator, handler, widgets):
@@ -75,7 +75,7 @@ def test_a_broken_kubeconfig_changes_nothing(configured, devserver, handler, wid
     configured.user.give(broken.write_text("users: [", encoding="utf-8") and broken, 0o600)
     configured.write_config(text.replace(str(configured.folder / "kubeconfig"), str(broken)))
     os.kill(configured.pid, signal.SIGHUP)
-    said = configured.wait_for_log("the new configuration is not taken; the old one stays in force: ")["message"]
+    said = configured.wait_for_log("the new configuration is rejected; the old one stays in force: ")["message"]
     assert f": {configured.config_file}:" in said and f": cluster.kubeconfig: {broken}:" in said
     widgets.create("a", spec={})
     handler.wait_finished(name="a")

@@ -190,7 +190,7 @@ def test_a_pause_lets_nothing_begin(configured, folder, widgets):
     row = wait_until(lambda: next((row for row in operator.ctl.status()["watches"] if row["running"] + row["queued"] == 30),
                                   None), "all to be known")
     assert row["running"] == len(workers)
-    assert f"{len(workers)} that run will be finished" in operator.ctl.run("pause", "widgets").stdout
+    assert f"{len(workers)} running will finish" in operator.ctl.run("pause", "widgets").stdout
     operator.ctl.run("resume", "widgets")
     for worker in workers:
         worker.kill(signal.SIGCONT)

@@ -76,10 +76,10 @@ def test_both_know_the_same_bounds(problems):
         said = problems(beyond)
         wrong = {error.absolute_path[-1] for error in configuration().iter_errors(beyond)}
         for path, entry in bounded:
-            assert f'{path}: "{entry[bound] + step}" is no number' in said, f"{path} in {said}"
+            assert f'{path}: "{entry[bound] + step}" is not a number' in said, f"{path} in {said}"
             assert path.rsplit(".", 1)[-1] in wrong
         within = everything_of(dict(bounded), lambda entry: entry[bound])
-        assert "is no number" not in problems(within)
+        assert "is not a number" not in problems(within)
         assert configuration().is_valid(within), list(configuration().iter_errors(within))
 
 

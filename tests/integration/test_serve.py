@@ -361,9 +361,9 @@ def test_nothing_survives_the_supervisor(start, served, widgets, operator):
 
 
 @pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has more than one of exec, serve"),
-                                           ({"timeout": "1s"}, "none of exec, serve and plugin"),
+                                           ({"timeout": "1s"}, "needs one of exec, serve and plugin"),
                                            ({"exec": ["/bin/true"], "recycle": {"runs": 1}}, "recycle is for serve"),
-                                           ({"serve": ["/bin/true"], "recycle": {"memory": "lots"}}, "is no size"),
+                                           ({"serve": ["/bin/true"], "recycle": {"memory": "lots"}}, "is not a size"),
                                            ({"serve": ["/nonexistent"]}, "handler.serve: /nonexistent")])
 def test_mistakes(devserver, operator, handler, said):
     entry = watch("widgets")

@@ -235,4 +235,4 @@ def test_a_watcher_without_libcurl_ends_the_operator(configured):
     without_libcurl(configured, "watcher")
     configured.start()
     configured.wait_exit(expect=70)
-    assert "the API server cannot be asked" in cause(configured) and "libcurl.so.4" in cause(configured)
+    assert "no request can be sent to the API server" in cause(configured) and "libcurl.so.4" in cause(configured)

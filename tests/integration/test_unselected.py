@@ -57,7 +57,7 @@ def test_nothing_is_told_where_it_was_not_asked_for(start, operator, handler, wi
     gold(widgets, "a")
     handler.wait_finished(name="a")
     relabel(widgets, "a", "iron")
-    operator.wait_for_log("nothing runs for it", key="default/a")
+    operator.wait_for_log("the watch forgets it", key="default/a")
     gold(widgets, "b")
     handler.wait_finished(name="b")
     operator.stop()

@@ -158,19 +158,19 @@ def test_a_reload_without_the_right_changes_nothing(devserver, operator, widgets
     operator.start_ready().wait_synced()
     operator.configure(devserver, [separate(handler, other)])
     operator.send_signal(signal.SIGHUP)
-    operator.wait_for_log("the new configuration is not taken")
+    operator.wait_for_log("the new configuration is rejected")
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
 
 
 @pytest.mark.parametrize("user, said", [
-    ("nobody-of-that-name", "there is no user"), ("4000000000", "there is no user"), ("root", "root is no user"),
-    ("0", "root is no user"), ("0:7", "there is no user"), ("1000:", "there is no user")])
+    ("nobody-of-that-name", "there is no user"), ("4000000000", "there is no user"), ("root", "the user root does not separate"),
+    ("0", "the user root does not separate"), ("0:7", "there is no user"), ("1000:", "there is no user")])
 def test_wrong_users(devserver, operator, handler, user, said):
     operator.configure(devserver, [watch("widgets", handler, handler_options={"user": user})])
     result = operator.ctl.check(operator.config_file)
     if user == "0:7":
-        said = "root is no user"
+        said = "the user root does not separate"
     assert result.returncode == 78 and said in result.stdout and "handler.user" in result.stdout, result.stdout
 
 
@@ -250,8 +250,8 @@ def test_its_processes_are_limited_where_no_control_group_does(devserver, entitl
     handler.behave(f"exec python3 {program}")
     entitled.configure(devserver, [separate(handler, other, limits={"pids": 10})], workers=2)
     entitled.start_ready()
-    said = entitled.wait_for_log("handler.limits do not hold as they are meant")["message"]
-    assert "pids holds for all processes of its user together" in said
+    said = entitled.wait_for_log("handler.limits cannot be enforced as configured")["message"]
+    assert "pids limits all processes of its user together" in said
     widgets.create("a", spec={})
     wait_until(lambda: widgets.get("a").get("status") == {"made": 19}, lambda: f"two times ten: {widgets.get('a')}")
 
@@ -260,7 +260,7 @@ def test_a_user_of_two_watches_of_which_one_has_no_limit_has_none(devserver, ent
     without = separate(handler, other) | {"name": "without", "id": "without"}
     entitled.configure(devserver, [separate(handler, other, limits={"pids": 10}), without])
     entitled.start_ready()
-    assert "pids does not hold at all" in entitled.wait_for_log("handler.limits do not hold as they are meant")["message"]
+    assert "pids is not enforced" in entitled.wait_for_log("handler.limits cannot be enforced as configured")["message"]
 
 
 SERVE = """#!/usr/bin/python3 -u

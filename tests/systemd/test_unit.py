@@ -421,7 +421,7 @@ def test_limits_are_rlimits_in_the_unit_as_it_is(node):
     node.configure("ulimit -d >/var/lib/reconciled/limit", handler_options={"limits": {"memory": "64Mi", "pids": 20}})
     node.start()
     said = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['LIMITS_WEAKENED']}")
-    assert "memory holds for the data of each process alone" in said["MESSAGE"], said["MESSAGE"]
+    assert "memory limits only the data of each process" in said["MESSAGE"], said["MESSAGE"]
     node.create_widget("a")
     wait_until(lambda: node.run("cat", "/var/lib/reconciled/limit", check=False).stdout == "65536\n", "the limit")
 

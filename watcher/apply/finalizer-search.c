@@ -152,7 +152,7 @@ static void finalizer_search_failed(struct finalizer_search *search, const struc
 {
         struct watcher *watcher = search->watcher;
         enum reaction reaction = reaction_to(PHASE_CONTINUE, answer_of(error));
-        const char *why = error->message ? error->message : "its answer is no list";
+        const char *why = error->message ? error->message : "the answer is not a list";
 
         if (reaction != REACT_PAGE_LATER && reaction != REACT_REFRESH_PAGE)
                 free(TAKE_PTR(search->continue_token));
@@ -160,8 +160,7 @@ static void finalizer_search_failed(struct finalizer_search *search, const struc
         failures_tell(watcher, error, serial);
         if (search->unseen[0] == '\0')
                 log_warning(
-                        "watch %s: objects that it does not select cannot be listed: %s; they may carry its "
-                        "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
+                        "watch %s: cannot list the objects that it does not select: %s; they may carry its finalizer, and the list is tried again. Grant the verb 'list' without a selector",
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
         retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures),

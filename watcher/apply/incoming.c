@@ -242,7 +242,7 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
                         "named, the others are counted)",
                         watcher->config->watch, key, program,
                         watcher->config->memory_max > 0
-                                ? "its words are not shown: they may quote confidential content"
+                                ? "its message is not shown: it may quote confidential content"
                                 : error_message(error),
                         instead);
 }

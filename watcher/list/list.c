@@ -58,7 +58,7 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
         }
         kube_transfer_cancel(stream->transfer);
         page_end(stream);
-        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the list that was asked for does not arrive");
+        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the requested list does not arrive");
         stream_failed(stream, phase_of(stream), &error, 0);
         return 0;
 }

@@ -89,7 +89,7 @@ static void probe_failed(struct stream *stream, const struct kube_error *cause, 
         int64_t delay;
 
         if (asprintf(&message, "the server cannot be asked for its current version (?limit=1): %s",
-                     cause->message ? cause->message : "its answer is no list") < 0)
+                     cause->message ? cause->message : "the answer is not a list") < 0)
                 message = NULL;
         if (error.failure == KUBE_FAILURE_NONE)
                 error.failure = KUBE_FAILURE_PROTOCOL;

@@ -190,7 +190,7 @@ static int64_t settle_reaction(struct stream *stream, enum phase phase, const st
         case REACT_LIST_INSTEAD:
                 watcher->no_watch_list_until = clock_boottime_usec() + USEC_PER_HOUR;
                 log_info(
-                        "watch %s: a streamed list does not work (%s); for an hour an ordinary LIST is used",
+                        "watch %s: a streamed list does not work (%s); an ordinary LIST is used for an hour",
                         watcher->config->watch, error->message ? error->message : "");
                 return 0;
         case REACT_LIST_NOW:

@@ -39,7 +39,7 @@ static int take_initial_bookmark(struct stream *stream, const struct scan_object
                 return 0;
         if (!stream->list_replaces && resource_version_less(version, stream->resource_version)) {
                 end_stream_with(stream, KUBE_FAILURE_PROTOCOL,
-                                "the streamed list is older than what is known");
+                                "the streamed list is older than the known state");
                 return -ECANCELED;
         }
         stream->state = STREAM_WATCHING;
@@ -111,7 +111,7 @@ static int undecodable(struct stream *stream, const char *what)
 {
         stream->watcher->count.undecodable++;
         log_warning("watch %s: %s; %s", stream->watcher->config->watch, what,
-                    stream->bad_line ? "everything is listed anew" : "the stream is resumed");
+                    stream->bad_line ? "all objects are listed again" : "the stream is resumed");
         end_stream_with(stream, stream->bad_line ? KUBE_FAILURE_PROTOCOL : KUBE_FAILURE_INTERRUPTED, what);
         stream->bad_line = true;
         return -ECANCELED;
@@ -134,7 +134,7 @@ int event_take(const char *line, size_t size, void *userdata)
         if (r >= 0)
                 r = scan_members(whole, take_event_member, &event);
         if (r < 0 || !event.type.start || !event.object.start)
-                return undecodable(stream, "a line of the watch is no event");
+                return undecodable(stream, "a line of the watch is not an event");
         stream->watcher->count.events++;
         r = take_event(stream, &event);
         if (r == -EBADMSG)

@@ -151,7 +151,7 @@ static int on_stream_timer(sd_event_source *source _unused_, uint64_t usec _unus
         stop(stream);
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT,
                        phase == PHASE_INITIAL
-                               ? "the streamed list does not come to its end"
+                               ? "the streamed list does not end"
                                : "nothing came on the watch for too long: the connection is dead");
         stream_failed(stream, phase, &error, 0);
         kube_error_done(&error);

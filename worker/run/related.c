@@ -123,7 +123,7 @@ static int add_of_watch(struct collection *collection, struct error *error)
                 return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
                                  collection->watch->config->kind,
                                  run->watch->config->confidential
-                                         ? "its words are not shown: they may quote confidential content"
+                                         ? "its message is not shown: it may quote confidential content"
                                          : error_message(&words));
         return r;
 }

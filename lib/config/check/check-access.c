@@ -22,12 +22,12 @@ static const char *file_problem(struct reader *reader, const char *path)
         struct stat st;
 
         if (path[0] != '/')
-                return "is no path: it begins with / or, beside this file, with ./";
+                return "is not a path: a path begins with / or, relative to this file, with ./";
         if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && access(path, R_OK) < 0)) {
                 note_system_error(reader, -errno);
                 return strerror(errno);
         }
-        return !S_ISREG(st.st_mode)          ? "is no regular file"
+        return !S_ISREG(st.st_mode)          ? "is not a regular file"
                : st.st_size > CREDENTIAL_MAX ? "is larger than 1 MiB"
                                              : NULL;
 }
@@ -81,9 +81,9 @@ static void check_credentials(struct reader *reader, yaml_node_t *node, const ch
                 place = mapping_find(reader, node, credential->name);
                 snprintf(key, sizeof(key), "%.200s.credentials.%.90s", path, credential->name);
                 if (!is_file_name(credential->name))
-                        problem_add(reader, place, false, key,
-                                    "is no name of a credential: at most 200 letters, digits, '-', '_' and "
-                                    "'.', not beginning with a '.'");
+                        problem_add(
+                                reader, place, false, key,
+                                "is not a name of a credential: at most 200 letters, digits, '-', '_' and '.', not beginning with a '.'");
                 else if (handler->kubernetes && (strcmp(credential->name, "kubeconfig") == 0 ||
                                                  strcmp(credential->name, "token") == 0))
                         problem_add(reader, place, false, key,
@@ -122,12 +122,12 @@ static void check_kubernetes(struct reader *reader, yaml_node_t *node, const cha
         if (handler->kubernetes_account && !is_object_name(handler->kubernetes_account, true, 253)) {
                 snprintf(key, sizeof(key), "%.200s.kubernetes.serviceAccount", path);
                 problem_add(reader, mapping_find(reader, node, "serviceAccount"), false, key,
-                            "\"%s\" is no name of a service account", handler->kubernetes_account);
+                            "\"%s\" is not a name of a service account", handler->kubernetes_account);
         }
         if (handler->kubernetes_namespace && !is_object_name(handler->kubernetes_namespace, false, 63)) {
                 snprintf(key, sizeof(key), "%.200s.kubernetes.namespace", path);
                 problem_add(reader, mapping_find(reader, node, "namespace"), false, key,
-                            "\"%s\" is no name of a namespace", handler->kubernetes_namespace);
+                            "\"%s\" is not a name of a namespace", handler->kubernetes_namespace);
         }
 }
 

@@ -60,8 +60,7 @@ static void check_handler_choice(struct reader *reader, yaml_node_t *node, const
         for (size_t i = 0; i < ELEMENTS(handler_key); i++)
                 count += place && mapping_find(reader, place, handler_key[i]) != NULL;
         if (place && count == 0)
-                problem_add(reader, place, false, key,
-                            "none of exec, serve and plugin says what is to be run");
+                problem_add(reader, place, false, key, "needs one of exec, serve and plugin");
         if (count > 1)
                 problem_add(reader, place, false, key,
                             "has more than one of exec, serve and plugin; keep one");
@@ -123,7 +122,8 @@ static void check_command(struct reader *reader, yaml_node_t *node, const char *
                 return;
         if (program[0] != '/')
                 problem_add(reader, place, false, key,
-                            "\"%s\" is no path: it begins with / or, beside this file, with ./", program);
+                            "\"%s\" is not a path: a path begins with / or, relative to this file, with ./",
+                            program);
         else if ((problem = program_problem(reader, program, kind)))
                 problem_add(reader, place, false, key, "%s: %s", program, problem);
 }
@@ -152,9 +152,9 @@ static void check_environment(struct reader *reader, yaml_node_t *handler_node, 
                 place = mapping_find(reader, node, variable->name);
                 snprintf(key, sizeof(key), "%.200s.environment.%.90s", path, variable->name);
                 if (!is_variable(variable->name))
-                        problem_add(reader, place, false, key,
-                                    "is no name of a variable: letters, digits and '_', not beginning with "
-                                    "a digit");
+                        problem_add(
+                                reader, place, false, key,
+                                "is not a name of a variable: letters, digits and '_', not beginning with a digit");
                 else if (strncmp(variable->name, OUR_PREFIX, strlen(OUR_PREFIX)) == 0)
                         problem_add(reader, place, false, key,
                                     "names that begin with " OUR_PREFIX " are set by reconciled");

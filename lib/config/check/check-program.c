@@ -20,8 +20,9 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
         if (!program || !program[0])
                 return;
         if (strlen(program) >= ARGUMENT_MAX) {
-                problem_add(reader, node, false, key, "is larger than a jq program may be: %zu bytes of %zu",
-                            strlen(program), ARGUMENT_MAX - 1);
+                problem_add(reader, node, false, key,
+                            "is too large for a jq program: %zu bytes; at most %zu", strlen(program),
+                            ARGUMENT_MAX - 1);
                 return;
         }
         r = program_ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
@@ -30,7 +31,7 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
                 problem_add(reader, node, false, key, "cannot be checked: %s: %s",
                             spawner_program(SPAWNER_JQ)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
-                problem_add(reader, node, false, key, "is no jq program: %s", complaint);
+                problem_add(reader, node, false, key, "is not a jq program: %s", complaint);
 }
 
 void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path)

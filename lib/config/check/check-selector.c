@@ -24,7 +24,7 @@ static void check_selector(struct reader *reader, const yaml_node_t *node, const
         if (!text)
                 return;
         if (strpbrk(text, "\n\t")) {
-                problem_add(reader, node, false, key, "must stand on one line");
+                problem_add(reader, node, false, key, "must be on one line");
                 return;
         }
         r = parse(text, &list, &error);

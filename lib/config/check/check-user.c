@@ -55,7 +55,7 @@ void check_user(struct reader *reader, yaml_node_t *node, const char *key, struc
                 return;
         }
         if (handler->uid == 0)
-                problem_add(reader, node, false, key,
-                            "root is no user to separate handlers from the operator; name another one, or "
-                            "leave it out");
+                problem_add(
+                        reader, node, false, key,
+                        "the user root does not separate handlers from the operator; name another user, or leave it out");
 }

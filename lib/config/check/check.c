@@ -124,13 +124,13 @@ static void check_operator_name(struct reader *reader, const char *name)
                 problem_add(reader, NULL, false, "operator",
                             "is missing; give the operator a name like widgets.example.com");
         else if (!is_subdomain(name) || !strchr(name, '.'))
-                problem_add(reader, NULL, false, "operator",
-                            "\"%s\" is no DNS name with a dot, like widgets.example.com (it prefixes "
-                            "finalizers and is the field manager)",
-                            name);
+                problem_add(
+                        reader, NULL, false, "operator",
+                        "\"%s\" is not a DNS name with a dot, like widgets.example.com (it prefixes finalizers and is the field manager)",
+                        name);
         else if (strlen(name) > OPERATOR_MAX)
                 problem_add(reader, NULL, false, "operator",
-                            "\"%s\" is longer than %d bytes: the API server takes no longer field manager",
+                            "\"%s\" is longer than %d bytes: the API server accepts no longer field manager",
                             name, OPERATOR_MAX);
 }
 
@@ -185,7 +185,7 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
                 for (size_t j = 0; j < i; j++)
                         if (strcmp(watch->namespace[j], name) == 0)
                                 problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
-                                            "\"%s\" stands here twice", name);
+                                            "\"%s\" is here twice", name);
         }
 }
 
@@ -343,7 +343,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
 static void check_absolute(struct reader *reader, const char *key, const char *path)
 {
         if (path && path[0] && path[0] != '/')
-                problem_add(reader, NULL, false, key, "\"%s\" is no absolute path", path);
+                problem_add(reader, NULL, false, key, "\"%s\" is not an absolute path", path);
 }
 
 static void check_tls(struct reader *reader)
@@ -385,7 +385,7 @@ static void check_record(struct reader *reader)
 
         default_text(reader, &config->record, "");
         if (config->record && config->record[0] && config->record[0] != '/')
-                problem_add(reader, NULL, false, "record", "\"%s\" is no absolute path", config->record);
+                problem_add(reader, NULL, false, "record", "\"%s\" is not an absolute path", config->record);
 }
 
 /* ---- owned kinds */
@@ -435,10 +435,11 @@ static void check_owned_names(struct reader *reader)
 
                         for (size_t j = 0; name && j < config->watch_count; j++)
                                 if (config->watch[j].name && strcmp(config->watch[j].name, name) == 0)
-                                        problem_add(reader, NULL, false, "watches",
-                                                    "\"%s\" (line %u) is the name of what watch %s %s", name,
-                                                    config->watch[j].line, parent->name,
-                                                    k < parent->owns_count ? "owns" : "is related to");
+                                        problem_add(
+                                                reader, NULL, false, "watches",
+                                                "\"%s\" (line %u) is also the name of a watch of the kind that watch %s %s",
+                                                name, config->watch[j].line, parent->name,
+                                                k < parent->owns_count ? "owns" : "is related to");
                 }
         }
 }

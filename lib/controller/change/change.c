@@ -152,13 +152,12 @@ static int restore(struct watch *watch, const struct record_change *change, cons
         controller->commit.due = true;
         queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
                                 controller->now.boottime);
-        assign_cancel(watch, change->key, change->uid, "its object is there again");
+        assign_cancel(watch, change->key, change->uid, "its object exists again");
         controller_log(
                 controller, LOG_NOTICE, NULL,
                 LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
                            {"RECONCILED_UID", change->uid}),
-                "%s of watch %s is there again: its deletion, which was not handled yet, is withdrawn, "
-                "and it is reconciled",
+                "%s of watch %s exists again: its deletion was not handled yet and is dropped; the object is reconciled",
                 change->key, watch->config->name);
         return keep_row(watch, &back) ? change_push(watch, change, CHANGE_UPDATED, &back, RUN_RESTORED, 0)
                                       : 0;
@@ -272,8 +271,8 @@ static int leave_object(struct watch *watch, const struct record_change *change,
         controller_log(controller, LOG_INFO, NULL,
                        LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", change->key},
                                   {"RECONCILED_UID", change->uid}),
-                       "%s is no longer selected by watch %s; it exists and is forgotten, %s", change->key,
-                       config->name, told ? "and that is told" : "nothing runs for it");
+                       "%s is no longer selected by watch %s, but still exists: %s", change->key,
+                       config->name, told ? "the handler is told" : "the watch forgets it");
         return told ? tell_unselected(watch, change, row) : leave_untold(watch, row);
 }
 

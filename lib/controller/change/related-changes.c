@@ -293,7 +293,7 @@ void related_take(struct controller *controller)
         }
         if (r == -ENOMEM)
                 controller_fatal(controller, EXIT_CODE_SOFTWARE, NULL,
-                                 "no memory for those who depend on related objects");
+                                 "no memory for the objects that depend on related objects");
         else if (r < 0)
                 ledger_failed(controller, r);
 }

@@ -60,9 +60,7 @@ int unsure_begin(struct controller *controller, const char *why)
         if (r >= 0 && why)
                 controller_log(
                         controller, LOG_WARNING, MESSAGE_ID_UNSURE, NULL,
-                        "%s: objects that have another resourceVersion than when they last ran are run "
-                        "once, "
-                        "behind all else, since they may have been changed and changed back meanwhile",
+                        "%s: objects whose resourceVersion changed while we were down run once, at low priority: they may have been changed and reverted",
                         why);
         return r;
 }
@@ -105,7 +103,7 @@ void unsure_over(struct watch *watch)
         }
         watch->unsure = false;
         controller_log(controller, LOG_INFO, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                       "watch %s was looked through for objects that may have been changed and changed back",
+                       "watch %s was searched for objects that may have been changed and reverted",
                        watch->config->name);
 }
 

@@ -38,8 +38,7 @@ static void tell_doubt(struct controller *controller, const struct ledger_doubt 
                 controller, LOG_ERR, MESSAGE_ID_DOUBTFUL,
                 LOG_FIELDS({"RECONCILED_WATCH", doubt->watch}, {"RECONCILED_KEY", doubt->key},
                            {"RECONCILED_UID", doubt->uid}, {"RECONCILED_CRASHES", crashes}),
-                "%s of watch %s is doubtful: its watcher died or hung while %s (crash %s over it); %s, for "
-                "%s or until `reconciledctl release %s %s`; all others are served",
+                "%s of watch %s is doubtful: its watcher died or hung while %s (crash %s over it); %s, for %s or until `reconciledctl release %s %s`; all other objects are handled as usual",
                 doubt->key, doubt->watch,
                 doubt->unread ? "it read the object" : "a jq program of the watch ran on it", crashes,
                 doubt->unread ? "it is left out"
@@ -69,8 +68,8 @@ void doubt_blame(struct watch *watch, const char *key, const char *uid, bool unr
         if (r >= 0)
                 r = ledger_commit(controller->ledger);
         if (r < 0)
-                controller_log(controller, LOG_ERR, NULL, NULL, "%s could not be blamed in the ledger: %s",
-                               key, strerror(-r));
+                controller_log(controller, LOG_ERR, NULL, NULL,
+                               "a crash over %s could not be recorded in the ledger: %s", key, strerror(-r));
         else
                 tell_doubt(controller, &doubt, duration);
 }

@@ -224,7 +224,7 @@ static int retry_watch(struct watch *watch, uint64_t *count)
         begin_walk(watch, RETRY_FAILED);
         controller_log(watch->controller, LOG_NOTICE, NULL,
                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                       "%llu %s of watch %s %s again now, as it was asked for by hand",
+                       "%llu %s of watch %s %s again now, as requested by hand",
                        (unsigned long long)failing.failing, counted(failing.failing, "object", "objects"),
                        watch->config->name,
                        counted(failing.failing, "that has failed runs", "that have failed run"));
@@ -256,7 +256,7 @@ int retry_all(struct watch *watch, uint64_t *ret_count)
         *ret_count = (uint64_t)count;
         controller_log(watch->controller, LOG_NOTICE, NULL,
                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                       "all objects of watch %s run again, at most %u a second, as it was asked for by hand",
+                       "all objects of watch %s run again, at most %u a second, as requested by hand",
                        watch->config->name, RETRY_PACE);
         controller_settle_soon(watch->controller);
         return 0;

@@ -74,7 +74,7 @@ int run_now(struct watch *watch, const char *key, bool release)
                         "%s of watch %s %s", key, watch->config->name,
                         release ? "was released from quarantine by hand, and runs as soon as nothing else "
                                   "does"
-                                : "runs now, as it was asked for by hand");
+                                : "runs now, as requested by hand");
         return r;
 }
 
@@ -89,8 +89,7 @@ int release_finalizer(struct watch *watch, const char *key, const char *why, uin
                         watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_RELEASED,
                         LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key},
                                    {"RECONCILED_USER", name}, {"RECONCILED_WHY", why}),
-                        "our finalizer of %s of watch %s is taken off by hand (user %s): %s; what its handler "
-                        "has made may be left over",
+                        "our finalizer is taken off %s of watch %s by hand (user %s): %s; what its handler created may be left over",
                         key, watch->config->name, name, why);
         return r;
 }

@@ -25,9 +25,7 @@ static void tell_paused(const struct watch *watch, const char *since)
                 watch->controller, LOG_WARNING, MESSAGE_ID_PAUSED,
                 LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_USER", user},
                            {"RECONCILED_WHY", watch->pause_reason}),
-                "watch %s is paused%s (user %s)%s%s; nothing of it runs until `reconciledctl resume %s`; "
-                "what "
-                "changes is kept",
+                "watch %s is paused%s (user %s)%s%s; none of its objects run until `reconciledctl resume %s`; changes are kept",
                 watch->config->name, since, user, watch->pause_reason[0] ? ": " : "", watch->pause_reason,
                 watch->config->name);
 }
@@ -92,7 +90,7 @@ static void tell_resumed(const struct watch *watch, uint64_t user)
                         sizeof(duration));
         controller_log(watch->controller, LOG_NOTICE, MESSAGE_ID_RESUMED,
                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_USER", name}),
-                       "watch %s is resumed (user %s), after %s; what has waited runs now",
+                       "watch %s is resumed (user %s), after %s; the objects that waited run now",
                        watch->config->name, name, duration);
 }
 

@@ -43,11 +43,7 @@ void blame_tell(struct controller *controller, const struct config_watch *config
                 controller, LOG_ERR, MESSAGE_ID_QUARANTINED,
                 LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", row->key},
                            {"RECONCILED_UID", row->uid}, {"RECONCILED_CRASHES", crashes}),
-                "%s of watch %s is in quarantine: the operator has crashed %s times over it without a "
-                "success "
-                "in between; it is tried again when it changes, after %s, or after `reconciledctl release "
-                "%s "
-                "%s`; all others are served",
+                "%s of watch %s is in quarantine: the operator crashed %s times over it without a success in between; it runs again when it changes, after %s, or after `reconciledctl release %s %s`; all other objects are handled as usual",
                 row->key, config->name, crashes,
                 duration_format(config->quarantine_usec, duration, sizeof(duration)), config->name,
                 row->key);
@@ -95,6 +91,7 @@ void blame_worker(const struct worker *worker, const char *cause)
         r = blame_object(controller, controller->watch[run->watch].config, run->key, run->uid,
                          run->fingerprint, cause);
         if (r < 0 && r != -ENOENT)
-                controller_log(controller, LOG_ERR, NULL, NULL, "%s could not be blamed in the ledger: %s",
-                               run->key, strerror(-r));
+                controller_log(controller, LOG_ERR, NULL, NULL,
+                               "a crash over %s could not be recorded in the ledger: %s", run->key,
+                               strerror(-r));
 }

@@ -52,7 +52,8 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
         duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
                         sizeof(text));
         snprintf(next, sizeof(next),
-                 ending->refused ? "that counts as no attempt; tried again in %s" : "next attempt in %s",
+                 ending->refused ? "this does not count as an attempt; next attempt in %s"
+                                 : "next attempt in %s",
                  text);
         log_failure(ending, LOG_WARNING, id, next);
 }
@@ -162,7 +163,7 @@ static int held_back(struct ending *ending)
                 delay = held;
         else
                 ending->watch->waits = true;
-        snprintf(next, sizeof(next), "that counts as no attempt; tried again in %s",
+        snprintf(next, sizeof(next), "this does not count as an attempt; next attempt in %s",
                  duration_format(delay / 100000 * 100000, text, sizeof(text)));
         log_failure(ending, LOG_DEBUG, NULL, next);
         return schedule_retry(ending, delay, delay > held ? RUN_UNAVAILABLE : RUN_HELD);

@@ -108,9 +108,7 @@ static int create_or_refuse(sqlite3 *database, struct error *error)
                 return create_tables(database);
         return error_set(
                 error, -EPROTONOSUPPORT,
-                "the state folder has format %d, this release reads and writes format %d only, and "
-                "has changed nothing; start the release that wrote it, or begin without that state, "
-                "once, with --discard-state (reconciled(1) says what is lost)",
+                "the state folder has format %d, this release reads and writes format %d only, and has changed nothing; start the release that wrote it, or start without that state, once, with --discard-state (reconciled(1) says what is lost)",
                 format, LEDGER_SCHEMA);
 }
 

@@ -299,7 +299,7 @@ static const struct wrong {
         {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a, args: b}\n", "a list",
          "config:14: user.exec.args"},
         {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a, env: [{value: b}]}\n",
-         "no name", "config:14: user.exec.env.name"},
+         "not a name", "config:14: user.exec.env.name"},
         {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a}\n    token: t\n",
          "beside another credential", "config:13: user.exec"},
         {"", "    as-groups: [g]\n", "`as`, which is missing", "config:14: as-groups"},
@@ -324,7 +324,7 @@ static const struct wrong {
          "config:14: client-certificate"},
         {"", "    tokenFile: absent\n", "absent: cannot be read", "config:14: user.tokenFile"},
         {"", "    tokenFile: .kube\n", "is not a regular file", "config:14: user.tokenFile"},
-        {"", "    token: \"a\\r\\nX-Evil: 1\"\n", "characters that no token has", "config:14: user.token"},
+        {"", "    token: \"a\\r\\nX-Evil: 1\"\n", "characters that no token can have", "config:14: user.token"},
         {"    certificate-authority: absent.pem\n", "", "absent.pem", "config:10: certificate-authority"},
         {"    certificate-authority-data: " PEM_64 "\n    insecure-skip-tls-verify: true\n", "",
          "contradicts", "insecure-skip-tls-verify"},
@@ -332,7 +332,7 @@ static const struct wrong {
          "config:10: insecure-skip-tls-verify"},
         {"    proxy-url: ftp://user:hush@x\n", "", "must start with", "config:10: cluster.proxy-url"},
         {"    extensions: [{name: client.authentication.k8s.io/exec, extension: &a {x: *a, y: *a}}]\n", "",
-         "or holds itself", "config:10: cluster.extensions"},
+         "or contains itself", "config:10: cluster.extensions"},
         {"    broken: [\n", "", "is not valid YAML", "config:"},
 };
 
