@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each fault, kept in a file, and the figures of docs/reliability.md."""
+"""What became of each fault, kept in a file, and the table of all."""
 import collections
 import threading
 
