@@ -2,6 +2,7 @@
 /* See carry-out.h. */
 #include "supervisor/carry-out.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -67,6 +68,7 @@ static void wake(void *userdata, enum controller_wake what, uint64_t at)
         sd_event_source **source = &supervisor->wake_source[what];
         int r = 0;
 
+        assert(what < WAKE_COUNT);
         if (!*source && at != UINT64_MAX) {
                 r = sd_event_add_time(supervisor->event, source, CLOCK_BOOTTIME, at,
                                       timer[what].accuracy_usec, timer[what].handler, supervisor);

@@ -2,6 +2,7 @@
 /* See fatal.h. */
 #include "supervisor/fatal.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 #include "base/duration.h"
@@ -37,6 +38,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         char pid[16] = "", code[16];
         va_list arguments;
 
+        assert(exit_code != EXIT_CODE_OK);
         if (supervisor->phase == PHASE_TEARDOWN)
                 return; /* a death that we caused, or a consequence */
         va_start(arguments, format);

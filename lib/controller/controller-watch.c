@@ -14,7 +14,10 @@
 
 unsigned watch_number(const struct watch *watch)
 {
-        return (unsigned)(watch - watch->controller->watch);
+        const struct controller *controller = watch->controller;
+
+        assert(watch >= controller->watch && watch < controller->watch + controller->watch_room);
+        return (unsigned)(watch - controller->watch);
 }
 
 struct watch *watch_next(const struct controller *controller, const struct watch *watch)

@@ -2,6 +2,7 @@
 /* Used rarely: nothing is prepared. */
 #include "ledger/ledger-doubt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -49,8 +50,10 @@ static int forget_old(struct ledger *ledger, uint64_t now)
 int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
 {
         sqlite3_stmt *statement;
-        int r = forget_old(ledger, doubt->crashed_realtime);
+        int r;
 
+        assert(doubt->watch[0] && doubt->key[0] && doubt->crashes > 0);
+        r = forget_old(ledger, doubt->crashed_realtime);
         if (r >= 0)
                 r = ledger_prepare_change(
                         ledger,

@@ -64,8 +64,10 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
         struct cached_row *cached;
-        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+        int r;
 
+        assert(watch[0] && key[0]);
+        r = ledger_look_up(ledger, watch, key, uid, &cached);
         if (r < 0 || cached->exists)
                 return r;
         r = replace_row(ledger, cached, &(struct ledger_row){0});
@@ -92,8 +94,10 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
                  ledger_visit_t visit, void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = ledger_flush(ledger);
+        int r;
 
+        assert(limit > 0);
+        r = ledger_flush(ledger);
         if (r < 0)
                 return r;
         statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The containers below the queue: hash table, lists, heap. They own no entry; queue.c does. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -119,6 +120,8 @@ void entry_list_prepend(struct entry_list *list, struct entry *entry)
 
 void entry_list_remove(struct entry_list *list, struct entry *entry)
 {
+        assert(entry->previous ? entry->previous->next == entry : list->first == entry);
+        assert(entry->next ? entry->next->previous == entry : list->last == entry);
         if (entry->previous)
                 entry->previous->next = entry->next;
         else
@@ -179,6 +182,7 @@ static void heap_sink(struct entry_heap *heap, size_t index, struct entry *entry
 
 void entry_heap_insert(struct entry_heap *heap, struct entry *entry)
 {
+        assert(heap->count < heap->allocated); /* entry_heap_reserve() has made room */
         heap->count++;
         heap_rise(heap, heap->count - 1, entry);
 }
@@ -186,7 +190,10 @@ void entry_heap_insert(struct entry_heap *heap, struct entry *entry)
 void entry_heap_remove(struct entry_heap *heap, struct entry *entry)
 {
         size_t index = entry->heap_index;
-        struct entry *last = heap->entry[--heap->count];
+        struct entry *last;
+
+        assert(index < heap->count && heap->entry[index] == entry);
+        last = heap->entry[--heap->count];
 
         if (last == entry)
                 return;

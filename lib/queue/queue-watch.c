@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/queue-watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,6 +21,7 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
 /* One that had twins and has them no more merely looks for them. */
 void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
 {
+        assert(watch < queue->watch_count);
         queue->watch[watch].kind = kind;
         queue->watch[watch].has_twins = false;
         for (size_t i = 0; i < queue->watch_count && kind != 0; i++)
@@ -29,15 +31,18 @@ void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
 
 void queue_pause(struct queue *queue, unsigned watch, bool paused)
 {
+        assert(watch < queue->watch_count);
         queue->watch[watch].paused = paused;
 }
 
 void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
 {
+        assert(watch < queue->watch_count);
         queue->watch[watch].concurrency = concurrency;
 }
 
 void queue_close(struct queue *queue, unsigned watch)
 {
+        assert(watch < queue->watch_count);
         queue->watch[watch].closed = true;
 }

@@ -94,7 +94,12 @@ static size_t line_of(const struct work *work)
 static void entry_unplace(struct queue *queue, struct entry *entry)
 {
         struct queue_watch *watch = &queue->watch[entry->watch];
+        const struct queue_counts *counts = &watch->counts;
 
+        assert(entry->place == PLACE_NONE      ? true
+               : entry->place == PLACE_RUNNING ? counts->running > 0
+               : entry->place == PLACE_DELAYED ? counts->delayed > 0 && counts->settling <= counts->delayed
+                                               : counts->queued > 0);
         switch (entry->place) {
         case PLACE_NONE:
                 return;
@@ -161,6 +166,7 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
 /* Places an entry that still has work; frees one that has none. Returns whether it is at rest now. */
 static bool entry_settle(struct queue *queue, struct entry *entry, uint64_t now)
 {
+        assert(entry->place == PLACE_NONE);
         if (entry->current || entry_head(entry)) {
                 entry_place(queue, entry, now);
                 return false;
@@ -335,7 +341,9 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
         struct entry *entry = entry_table_find(queue, watch, item->key);
         int r;
 
-        assert(item->key[0]);
+        assert(watch < queue->watch_count && item->key[0]);
+        assert(item->priority < QUEUE_PRIORITY_COUNT);
+        assert(item->nudge || !item->bare);
         if (entry) {
                 r = push_work(entry, item);
                 if (r < 0)
@@ -399,6 +407,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         bool is_end = entry->deletion != NULL;
 
         assert(work && !entry->current);
+        assert(!twin_runs(queue, entry));
         entry_unplace(queue, entry);
         if (is_end)
                 entry->deletion = work->next;
@@ -475,6 +484,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         }
         if (!suspect || queue->running.first)
                 return false;
+        assert(suspect->place == PLACE_SUSPECT);
         entry_start(queue, suspect, now, ret);
         queue->alone = ret->id;
         return true;
@@ -671,6 +681,7 @@ int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
 {
         struct queue_watch *cleared = &queue->watch[watch];
 
+        assert(watch < queue->watch_count);
         if (cleared->counts.running > 0)
                 return -EBUSY;
         for (size_t i = 0; i < CLEAR_MAX && cleared->newest; i++) {
@@ -682,6 +693,7 @@ int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
         }
         if (cleared->newest)
                 return -EAGAIN;
+        assert(cleared->counts.queued == 0 && cleared->counts.delayed == 0 && cleared->counts.settling == 0);
         *cleared = (struct queue_watch){.concurrency = concurrency};
         return 0;
 }

@@ -2,6 +2,7 @@
 /* See child-slot.h. */
 #include "supervisor/children/child-slot.h"
 
+#include <assert.h>
 #include <signal.h>
 
 #include "controller/due/assigned.h"
@@ -22,8 +23,10 @@ void child_describe(const struct child_slot *child, char *buffer, size_t size)
 
 struct child_slot *worker_child(const struct worker *worker)
 {
-        struct supervisor *supervisor = worker->controller->userdata;
+        const struct controller *controller = worker->controller;
+        struct supervisor *supervisor = controller->userdata;
 
+        assert(worker >= controller->worker && worker < controller->worker + controller->worker_count);
         return &supervisor->worker_child[worker - worker->controller->worker];
 }
 

@@ -2,6 +2,7 @@
 /* See start.h. */
 #include "supervisor/children/start.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,8 +70,10 @@ int children_new(struct supervisor *supervisor)
 
 int child_start(struct child_slot *child)
 {
-        int fd, r = spawn_child(child, &fd);
+        int fd, r;
 
+        assert(child->process.state == CHILD_GONE && !child->process.channel);
+        r = spawn_child(child, &fd);
         if (r < 0)
                 return r;
         counters_keep(&child->past, &child->counters);

@@ -3,6 +3,7 @@
 #include "supervisor/folders/under-way.h"
 #include "os/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -340,6 +341,7 @@ void under_way_note(struct supervisor *supervisor, struct assignment *given)
                 under_way->file->unlisted++;
                 return;
         }
+        assert(record->state == RECORD_FREE);
         under_way->free_count--;
         record->fingerprint = run->fingerprint;
         record->without_handler = run_is_without_handler(run->reason);
@@ -353,6 +355,7 @@ static void release(struct under_way *under_way, unsigned place)
                 under_way->file->unlisted--;
                 return;
         }
+        assert(under_way->file->record[place].state != RECORD_FREE);
         atomic_store_explicit(&under_way->file->record[place].state, RECORD_FREE, memory_order_release);
         under_way->free[under_way->free_count++] = place;
 }
@@ -367,6 +370,7 @@ bool under_way_end(struct supervisor *supervisor, const struct assignment *given
                 if (given->place != UNLISTED)
                         atomic_store_explicit(&under_way->file->record[given->place].state, RECORD_ENDED,
                                               memory_order_release);
+                assert(under_way->ended_count < record_count(supervisor));
                 under_way->ended[under_way->ended_count++] = given->place;
         }
         /* Nothing that is written there next may be seen before. */

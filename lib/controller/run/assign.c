@@ -74,6 +74,8 @@ static void drop_assignment(struct worker *worker, size_t index, bool has_begun)
 {
         struct controller *controller = worker->controller;
 
+        assert(index < worker->given_count && !worker->given[index].to_send);
+        assert(worker->given[index].expected_usec <= worker->expected_usec);
         if (controller->effects->ended(controller->userdata, worker, &worker->given[index], has_begun))
                 controller->commit.due = true;
         worker->expected_usec -= worker->given[index].expected_usec;
@@ -123,6 +125,7 @@ struct queue_counts assign_count(const struct controller *controller, const stru
 
                 counts.running += run && (!watch || run->watch == watch_number(watch));
         }
+        assert(counts.running <= given);
         counts.queued += given - counts.running;
         return counts;
 }
@@ -160,10 +163,11 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
 {
         struct controller *controller = worker->controller;
         struct watch *watch = &controller->watch[run->watch];
-        struct assignment *given = &worker->given[worker->given_count++];
+        struct assignment *given = &worker->given[worker->given_count];
         int r;
 
-        assert(worker->given_count <= ELEMENTS(worker->given));
+        assert(worker->is_up && worker->given_count < ELEMENTS(worker->given));
+        worker->given_count++;
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
                                      .reloads = controller->reloads,
@@ -241,6 +245,8 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
 
+        /* A worker sees no object for the first time before the disk knows of it. */
+        assert(given->to_send && !(given->is_first && ledger_dirty(controller->ledger)));
         if (!given->is_first &&
             ledger_look(controller->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
                 run.attempt =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledger/handle/transaction.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "ledger/database/ledger-schema.h"
@@ -24,6 +25,7 @@ static int begin_transaction(struct ledger *ledger, bool wait)
         ledger->weight = 0;
         if (r < 0)
                 (void)checkpointer_leave(ledger->checkpointer, false);
+        assert(ledger->in_transaction == (sqlite3_get_autocommit(ledger->database) == 0));
         return r;
 }
 
@@ -76,6 +78,7 @@ int ledger_end(struct ledger *ledger, int r)
                 ledger_tallies_forget(ledger);
                 ledger->sums_known = ledger->sums_changed = ledger->small_changed = false;
         }
+        assert(r < 0 || sqlite3_get_autocommit(ledger->database) != 0);
         ledger->in_transaction = false;
         ledger->weight = 0;
         lost = entered ? checkpointer_leave(ledger->checkpointer, r >= 0) : 0;
