@@ -168,7 +168,7 @@ static void mark_deleted(struct server *server, struct resource *resource, const
         object_put(&server->storage, resource, key, object);
 }
 
-static void add_foreground_finalizer(cJSON *metadata)
+static void add_finalizer(cJSON *metadata, const char *name)
 {
         cJSON *finalizers = cJSON_GetObjectItemCaseSensitive(metadata, "finalizers");
 
@@ -176,7 +176,21 @@ static void add_foreground_finalizer(cJSON *metadata)
                 cJSON_DeleteItemFromObjectCaseSensitive(metadata, "finalizers");
                 finalizers = cJSON_AddArrayToObject(metadata, "finalizers");
         }
-        cJSON_AddItemToArray(finalizers, cJSON_CreateString(FOREGROUND_FINALIZER));
+        cJSON_AddItemToArray(finalizers, cJSON_CreateString(name));
+}
+
+/* As the garbage collector does: the object says that its dependents are orphaned until none refers to it. */
+static void orphan_dependents(struct server *server, struct resource *resource, const char *key,
+                              cJSON *object)
+{
+        cJSON *finalizers;
+
+        add_finalizer(tree_metadata(object), ORPHAN_FINALIZER);
+        mark_deleted(server, resource, key, object);
+        gc_orphan(server, tree_text(tree_metadata(object), "uid"));
+        finalizers = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers");
+        cJSON_DeleteItemFromArray(finalizers, cJSON_GetArraySize(finalizers) - 1);
+        object_put(&server->storage, resource, key, object);
 }
 
 void object_request_delete(struct server *server, struct resource *resource, const char *key,
@@ -188,11 +202,13 @@ void object_request_delete(struct server *server, struct resource *resource, con
 
         if (!object)
                 return;
-        if (propagation == PROPAGATION_ORPHAN)
-                gc_orphan(server, uid);
+        if (propagation == PROPAGATION_ORPHAN && !version->deleting) {
+                orphan_dependents(server, resource, key, object);
+                version = object_find(resource, key);
+        }
         if (propagation == PROPAGATION_FOREGROUND && !version->deleting &&
             (tree_finalizer_count(object) > 0 || gc_is_blocked(server, uid)))
-                add_foreground_finalizer(tree_metadata(object));
+                add_finalizer(tree_metadata(object), FOREGROUND_FINALIZER);
         if (!version->deleting &&
             (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers")) > 0 ||
              has_content(server, resource, key)))

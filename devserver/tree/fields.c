@@ -335,8 +335,12 @@ void fields_keep_existing(cJSON *fields, const cJSON *value)
 
                 if (!inner)
                         cJSON_Delete(cJSON_DetachItemViaPointer(fields, path));
-                else if (!fields_is_leaf(path))
+                else if (!fields_is_leaf(path)) {
                         fields_keep_existing(path, inner);
+                        /* Without a path below it, it would be a leaf: owned as a whole. */
+                        if (!path->child)
+                                cJSON_Delete(cJSON_DetachItemViaPointer(fields, path));
+                }
                 path = next;
         }
 }

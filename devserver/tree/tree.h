@@ -17,3 +17,4 @@ void tree_copy_member(cJSON *to, const cJSON *from, const char *name);
 /* How many finalizers hold the object, without the server's own, which its collector takes away. */
 size_t tree_finalizer_count(const cJSON *object);
 #define FOREGROUND_FINALIZER "foregroundDeletion"
+#define ORPHAN_FINALIZER     "orphan"

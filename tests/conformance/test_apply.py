@@ -203,6 +203,30 @@ def test_apply_with_a_uid_makes_nothing(widgets, configmaps):
         assert not resource.exists("a")
 
 
+def test_apply_with_the_version_of_nothing_creates_or_conflicts(widgets, configmaps):
+    """How children are created: no object can have version 1, so an apply of it never changes one that exists."""
+    for resource in (widgets, configmaps):
+        body = resource.object("a", metadata={"resourceVersion": "1", "labels": {"by": "one"}})
+        made = resource.apply(body, "one", force=True)
+        [entry] = made["metadata"]["managedFields"]
+        assert (entry["manager"], entry["operation"]) == ("one", "Apply")
+        for manager in ("one", "two"):
+            body["metadata"]["labels"] = {"by": "two", "more": "x"}
+            with pytest.raises(ApiError) as caught:
+                resource.apply(body, manager, force=True)
+            assert (caught.value.code, caught.value.reason) == (409, "Conflict") and not caught.value.causes
+        assert resource.get("a") == made
+
+
+def test_what_was_taken_off_by_an_update_belongs_to_nobody(widgets, configmaps):
+    for resource in (widgets, configmaps):
+        resource.apply(resource.object("a", metadata={"labels": {"a": "1"}, "annotations": {"b": "2"}}), "one")
+        patched = resource.merge_patch("a", {"metadata": {"labels": {"a": None}, "annotations": {"b": None},
+                                                          "ownerReferences": []}}, fieldManager="one")
+        assert not {"labels", "annotations", "ownerReferences"} & set(patched["metadata"])
+        resource.apply(resource.object("a", metadata={"labels": {"a": "3"}, "annotations": {"b": "4"}}), "two")
+
+
 def test_apply_dry_run(widgets):
     found = widgets.apply(widgets.object("a", {"n": 1}), "one", dryRun="All")
     assert found["spec"] == {"n": 1}
