@@ -39,6 +39,33 @@ def crowd(sandbox):
     return Devserver(sandbox, (), ["--load", str(manifest), "--history", "100000"]).start()
 
 
+def test_all_are_shown(sandbox, operator, handler):
+    """Neither children nor related objects end at a number: a handler that adds them up gets the sum."""
+    manifest = sandbox.folder / "many.json"
+    documents = [json.dumps(WIDGET_CRD)]
+    for number in range(1100):
+        metadata = {"name": f"c{number:04}", "namespace": "default"}
+        documents.append(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+    manifest.write_text("\n---\n".join(documents), encoding="utf-8")
+    manifest.chmod(0o644)
+    devserver = Devserver(sandbox, (), ["--load", str(manifest)]).start()
+    try:
+        widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+        secrets = devserver.api.resource("v1", "secrets", "default")
+        owner = widgets.create("w")["metadata"]
+        reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": owner["uid"]}
+        for number in range(1100):
+            secrets.create(f"s{number}", ownerReferences=[reference])
+        operator.configure(devserver, [watch("widgets", handler, related=[{"apiVersion": "v1", "kind": "ConfigMap"}],
+                                             owns=[{"apiVersion": "v1", "kind": "Secret"}])])
+        operator.start_ready().wait_synced()
+        shown = handler.wait_finished(name="w").body
+        assert (len(shown["related"]), len(shown["children"])) == (1100, 1100)
+        operator.stop()
+    finally:
+        devserver.close()
+
+
 class Seen:
     """What the handlers have noted."""
 

@@ -11,8 +11,6 @@
 #include "store/record.h"
 #include "worker/run/request.h"
 
-#define RELATED_MAX 1000
-
 struct collection {
         const struct run *run;
         struct worker_watch *watch;
@@ -27,8 +25,8 @@ static int add_related(struct collection *collection, const struct store_object 
         struct scan_object object;
         int r = scan_object(related->json, related->json_size, &object);
 
-        if (r < 0 || collection->count == RELATED_MAX)
-                return r < 0 ? r : 0;
+        if (r < 0)
+                return r;
         if (collection->json.size + related->json_size > collection->room)
                 return -E2BIG;
         if (collection->count++ > 0)
