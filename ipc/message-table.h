@@ -150,6 +150,8 @@
         U64(wait_usec)                                                                                      \
         U64(settle_usec)                                                                                    \
         BOOL(children_force)                                                                                \
+        BOOL(children_adopt)                                                                                \
+        BOOL(prune_before)                                                                                  \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
         STR(user)                                                                                           \

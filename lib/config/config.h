@@ -51,6 +51,7 @@ struct config_handler {
 enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
 
 /* The fate of children that a failed attempt has made or changed. */
+enum prune { PRUNE_AFTER, PRUNE_BEFORE };
 enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
 
 /* Which objects run after each start. */
@@ -99,6 +100,7 @@ struct config_watch {
                                   "" */
         bool events;           /* Events about failures; default true */
         bool children_force;   /* fields of children are taken over from others; default false */
+        bool children_adopt;   /* objects of nobody are taken as children; default false */
         enum trigger trigger;
         char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
@@ -113,6 +115,7 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
+        enum prune children_prune; /* children that are left out, after or before others are ready */
         uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */
         bool unselected;  /* the handler is told of objects that are not selected any more; default false */

@@ -157,7 +157,11 @@ const struct config_words config_words[] = {
         {"watches[].quarantine.after", "Crashes, without a success in between, that lead to quarantine."},
         {"watches[].quarantine.duration", "How long the object stays in quarantine."},
         {"watches[].children", "How the operator treats the children that handlers answer with."},
-        {"watches[].children.force", "Takes over fields and children of other managers."},
+        {"watches[].children.force", "Takes over fields that other managers have set."},
+        {"watches[].children.adopt",
+         "Takes objects that exist and are nobody's as children. They are released in the end, not deleted."},
+        {"watches[].children.prune",
+         "With a wait: when children that an answer leaves out are deleted. after: the others are ready. before: at once."},
         {"watches[].children.wait",
          "How long children may take to become ready before the run counts as failed. Default: no "
          "wait."},

@@ -10,7 +10,6 @@
 
 #define FINALIZER_NAME  "finalizer"
 #define CHILDREN_NAME   "children"
-#define ID_NAME         "id" /* on children: of the watch that has made them, if it has one */
 #define SET_KEY         "applyset.k8s.io/id"
 #define TOOLING_KEY     "applyset.k8s.io/tooling"
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"

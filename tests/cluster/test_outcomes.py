@@ -70,7 +70,7 @@ def test_events_pass_its_validation_and_become_a_series(start, cluster, handler,
 
 def test_children_are_applied_and_conflicts_named_by_field(start, handler, widgets, config_maps, operator):
     config_maps.create(body=config_map("shared", {"a": "theirs"}), query={"fieldManager": "somebody"})
-    handler.answer({"children": [config_map("own"), config_map("shared")]})
+    handler.answer({"children": [config_map("own"), {"manifest": config_map("shared"), "adopt": True}]})
     start(readyCondition=True, retry={"first": "100ms", "max": "1s"})
     uid = widgets.create("w")["metadata"]["uid"]
     wait_until(lambda: ".data.a" in ready(widgets, "w").get("message", ""), "the conflict", 60)

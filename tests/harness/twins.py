@@ -53,7 +53,8 @@ class Twins:
 
     def applied_by(self, child):
         """The id of the watch that has applied the child last."""
-        return self.config_maps.get(child)["metadata"].get("annotations", {}).get("widgets.example.com/id")
+        mark = self.config_maps.get(child)["metadata"]["annotations"]["widgets.example.com/made"]
+        return mark.split("/")[4] or None
 
     def history(self, name, version):
         """The object's finalizers, at each version since then."""

@@ -92,12 +92,12 @@ def test_apply_writes(devserver, operator, handler, by_hand, widgets, api):
     operator.configure(devserver, [watch("widgets", handler, children={"force": True})])
     shown = by_hand("run", "--object", "default/w", "--apply").stdout
     assert '~ change ConfigMap default/child\n    - data.a: "2"\n    + data.a: "1"' in shown, shown
-    uid = config_maps.get("child")["metadata"]["uid"]
+    found = config_maps.get("child")["metadata"]
     handler.answer({"children": []})
     lines = [json.loads(line) for line in by_hand("run", "--object", "default/w", "--apply", "--json").stdout.splitlines()]
     assert [line["type"] for line in lines if line["type"] != "exchange"] == ["run", "request", "answer", "end"]
     [deleted] = [line["sent"] for line in lines if line.get("method") == "DELETE"]
-    assert deleted["preconditions"] == {"uid": uid}, "not another one that has the name by then"
+    assert deleted["preconditions"] == {key: found[key] for key in ("uid", "resourceVersion")}, "not another one that has the name by then"
     assert deleted["propagationPolicy"] == "Background" and not config_maps.exists("child")
 
 
@@ -105,7 +105,7 @@ def test_a_change_of_what_was_not_read_before_is_no_creation(devserver, operator
     secrets = api.resource("v1", "secrets", "default")
     secrets.create("s", type="Opaque", data={"old": "YQ=="})
     child = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", "data": {"new": "Yg=="}}
-    handler.answer({"children": [child]})
+    handler.answer({"children": [{"manifest": child, "adopt": True}]})
     operator.configure(devserver, [watch("widgets", handler)])
     widgets.create("w")
     shown = by_hand("run", "--object", "default/w").stdout

@@ -98,17 +98,25 @@ def test_only_what_is_ours_is_deleted(start, handler, widgets, config_maps):
     config_maps.create("precious")
     operator = start()
     widgets.create("w", annotations={RECORD: "v1/ConfigMap/default/precious,nonsense,v1/ConfigMap/default/nothing"})
-    operator.wait_for_log("counts as somebody else's")
+    operator.wait_for_log("because it is not this object's child")
     wait_until(lambda: RECORD not in widgets.get("w")["metadata"].get("annotations", {}), "forgotten")
     assert config_maps.exists("precious")
     operator.stop()
 
 
-def test_conflicts_are_told_by_field(start, handler, widgets, config_maps):
-    config_maps.apply(config_map("a", {"a": "theirs"}), manager="somebody")
-    handler.answer({"children": [config_map("a", {"a": "ours"}), config_map("b")]})
-    operator = start()
+def taken_by_somebody(handler, widgets, config_maps):
+    """A child, of which another manager sets a field later."""
+    handler.answer({"children": [config_map("a", {"a": "ours"})]})
     widgets.create("w")
+    wait_until(lambda: config_maps.exists("a"), "the child")
+    config_maps.apply(config_map("a", {"a": "theirs"}), manager="somebody", force=True)
+    handler.answer({"children": [config_map("a", {"a": "ours"}), config_map("b")]})
+
+
+def test_conflicts_are_told_by_field(start, handler, widgets, config_maps):
+    operator = start()
+    taken_by_somebody(handler, widgets, config_maps)
+    widgets.merge_patch("w", {"spec": {"n": 2}})
     message = operator.wait_for_log("1 of its children", key="default/w")["message"]
     assert "ConfigMap default/a cannot be applied" in message and ".data.a" in message and "somebody" in message
     assert config_maps.exists("b"), "the others are applied all the same"
@@ -117,10 +125,9 @@ def test_conflicts_are_told_by_field(start, handler, widgets, config_maps):
 
 
 def test_force_takes_over(start, handler, widgets, config_maps):
-    config_maps.apply(config_map("a", {"a": "theirs"}), manager="somebody")
-    handler.answer({"children": [config_map("a", {"a": "ours"})]})
     operator = start(children={"force": True})
-    widgets.create("w")
+    taken_by_somebody(handler, widgets, config_maps)
+    widgets.merge_patch("w", {"spec": {"n": 2}})
     wait_until(lambda: config_maps.get("a")["data"] == {"a": "ours"}, "ours")
     operator.stop()
 
@@ -133,7 +140,7 @@ def test_no_owner_takes_a_child_from_another_one(start, handler, widgets, config
     widgets.create("second")
     handler.wait_finished(name="second", count=3)
     message = operator.wait_for_log("1 of its children", key="default/second")["message"]
-    assert "ConfigMap default/a is not applied" in message and "another object's child" in message
+    assert "ConfigMap default/a is not applied" in message and "it is a child of Widget.example.com default/first" in message
 
     def owners():
         return [(owner["name"], owner["uid"]) for owner in config_maps.get("a")["metadata"]["ownerReferences"]]

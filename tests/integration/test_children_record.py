@@ -244,24 +244,29 @@ def test_a_kind_whose_scope_changes_is_not_the_handlers_fault(start, handler, wi
     operator.stop()
 
 
-def test_a_late_deletion_leaves_the_children_of_a_successor(start, handler, widgets, elsewhere, operator):
-    """Nothing refers to an owner there, and the label names no UID: what the object that is there has on record is its own."""
+def test_a_successor_waits_until_its_predecessor_is_cleaned_up(start, handler, widgets, elsewhere, operator):
+    """Nothing refers to an owner there; the mark names its UID. What the former one had is no reason to touch it."""
     start(retry={"first": "2m", "max": "2m"})
     make(handler, widgets, [config_map("a", namespace="other"), config_map("b", namespace="other")])
     handler.behave("[ $RECONCILED_ACTION != deleted ] || exit 75")
     widgets.delete("w")
     handler.wait_finished(name="w", action="deleted")
+    former = elsewhere.get("a")
     handler.answer({"children": [config_map("a", namespace="other")], "status": {"made": True}})
     widgets.create("w", spec={"second": True})
-    wait_until(lambda: widgets.get("w").get("status", {}).get("made"), "the second one's run")
+    assert "it is of a former object of this name" in operator.wait_for_log("1 of its children", key="default/w")["message"]
+    assert elsewhere.get("a") == former and record(widgets) == ""
     operator.stop()
     operator.start_ready().wait_synced()
-    handler.answer({})
-    operator.ctl.run("retry", "--all-failed")
-    handler.wait_for(name="w", action="deleted", count=2)
+
+    def made():
+        operator.ctl.run("retry", "--all-failed")
+        return widgets.get("w").get("status", {}).get("made")
+
+    wait_until(made, lambda: f"the second one's: {elsewhere.names()}, {operator.logs(key='default/w')[-3:]}")
     wait_until(lambda: elsewhere.names() == ["a"], lambda: f"b gone: {elsewhere.names()}")
+    assert elsewhere.get("a")["metadata"]["uid"] != former["metadata"]["uid"]
     operator.stop()
-    assert elsewhere.names() == ["a"]
 
 
 def test_a_key_that_left_string_data_goes(start, handler, widgets, api):

@@ -14,7 +14,8 @@ from harness.operator import MESSAGE_ID
 from harness.session import Document
 
 COOKBOOK = Document("docs/cookbook.md")
-PATTERNS = ("Wait for a Job", "An external resource", "A generator of Secrets", "Defaults for namespaces", "Blue and green")
+PATTERNS = ("Wait for a Job", "An external resource", "A generator of Secrets", "A password, once", "Defaults for namespaces",
+            "Blue and green")
 
 
 @pytest.fixture
@@ -98,6 +99,25 @@ def test_wait_for_a_job(cook, api):
     end(second, "Complete")
     wait_until(lambda: status_of(apps, "shop").get("image") == "registry.example.com/shop:2", "the second image")
     assert image_of(deployments.get("shop")) == "registry.example.com/shop:2" and jobs.names() == [second]
+
+
+def test_a_password_once(cook, api, devserver):
+    apps = create(api, cook("A password, once"), "apps")
+    secrets, config_maps = api.resource("v1", "secrets", "default"), api.resource("v1", "configmaps", "default")
+    wait_until(lambda: config_maps.exists("shop"), "the children")
+    first = secrets.get("shop-password")["data"]
+    assert base64.b64decode(first["password"])
+    for verb in ("watch", "list"):
+        devserver.fault({"verb": verb, "resource": "secrets"}, status=500, times=0)
+    devserver.close_watches("cut")
+    for number in (2, 3):
+        apps.merge_patch("shop", {"spec": {"image": f"registry.example.com/shop:{number}"}})
+        wait_until(lambda: config_maps.get("shop")["data"]["image"].endswith(f":{number}"), "the ConfigMap to follow")
+    assert secrets.get("shop-password")["data"] == first
+    devserver.clear_faults()
+    secrets.delete("shop-password")
+    wait_until(lambda: secrets.exists("shop-password"), "a new password")
+    assert secrets.get("shop-password")["data"] != first
 
 
 class Service(http.server.BaseHTTPRequestHandler):

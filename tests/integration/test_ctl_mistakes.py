@@ -136,7 +136,7 @@ def test_a_write_for_which_a_right_is_missing_names_the_command_that_prints_it(d
 def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     config_maps.create("child", data={"a": "2"})
-    handler.answer({"children": [CHILD]})
+    handler.answer({"children": [{"manifest": CHILD, "adopt": True}]})
     operator.configure(devserver, [watch("widgets", handler)])
     operator.start_ready().wait_synced()
     widgets.create("w")

@@ -230,3 +230,27 @@ def test_a_wait_writes_no_former_secret_to_the_disk(start, operator, handler, wi
     secrets = api.resource("v1", "secrets", "default")
     wait_until(lambda: secrets.get("s")["data"]["key"] == former, "the former content")
     operator.stop()
+
+
+@pytest.mark.parametrize("how", ["ready", "failed", "before"])
+def test_what_is_left_out_goes_when_the_rest_is_ready(start, operator, handler, widgets, deployments, api, how):
+    """An attempt that fails deletes nothing that was there before it."""
+    config_maps = api.resource("v1", "configmaps", "default")
+    old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}}
+    handler.answer({"children": [old]})
+    start(onFailure="rollback", **({"children": {"wait": "1h", "prune": "before"}} if how == "before" else {}))
+    widgets.create("w")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "the old child")
+    handler.answer({"children": [DEPLOYMENT]})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    wait_until(lambda: deployments.exists("web") and ready(widgets, "w").get("reason") == "Waiting", "it to wait")
+    assert config_maps.exists("old") == (how != "before")
+    if how == "failed":
+        deployments.merge_patch("web", STUCK, subresource="status")
+        wait_until(lambda: not deployments.exists("web"), "the rollback")
+        assert config_maps.exists("old")
+    else:
+        deployments.merge_patch("web", ROLLED_OUT, subresource="status")
+        wait_until(lambda: ready(widgets, "w").get("status") == "True", "the new child")
+        wait_until(lambda: not config_maps.exists("old"), "the end of the old one")
+    operator.stop()

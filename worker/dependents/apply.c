@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/dependents/notes.h"
+#include "ipc/message-id.h"
+#include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/parked/wait.h"
 #include "worker/dependents/remember.h"
-#include "worker/dependents/unchanged.h"
 #include "worker/recording.h"
+#include "worker/run/shown.h"
 #include "worker/write/leaving.h"
+#include "worker/write/object.h"
+
+#define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
 
 /* ---- which objects they are */
 
@@ -21,6 +25,14 @@ static int check_identities(struct dependents *dependents)
         const struct dependent_list *list = &dependents->wanted;
 
         for (size_t i = 0; i < list->count; i++) {
+                if (ownership_is_marked(&dependents->owner, list->item[i].text)) {
+                        run_finish(dependents->run, RESULT_PERMANENT,
+                                   "the handler's answer: children[%zu].metadata.annotations: %s/" MADE_NAME
+                                   " and %s/" ADOPTED_NAME " are set by reconciled",
+                                   list->item[i].index, dependents->owner.operator_name,
+                                   dependents->owner.operator_name);
+                        return 1;
+                }
                 if (dependent_is_owner(&list->item[i], &dependents->owner)) {
                         run_finish(dependents->run, RESULT_PERMANENT,
                                    "the handler's answer: children[%zu]: is the object itself, which cannot "
@@ -55,39 +67,285 @@ int apply_resolve_next(struct dependents *dependents)
         return check_identities(dependents);
 }
 
-/* ---- what was there before */
+/* ---- whose it is */
 
-/* Owned by the caller; NULL: it cannot be read. */
-static char *version_of(const struct kube_response *response)
+static const struct shown_child *find_shown(const struct dependents *dependents,
+                                            const struct dependent *dependent,
+                                            const struct record_watch *owned)
+{
+        char key[IDENTITY_KEY_MAX + 1];
+
+        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
+        return shown_find(&dependents->run->shown, owned, key);
+}
+
+static void refuse(struct dependents *dependents, struct dependent *dependent, const char *why)
+{
+        dependent->foreign = true;
+        dependents_fail(dependents, dependent, "is not applied", why);
+}
+
+static void refuse_foreign(struct dependents *dependents, struct dependent *dependent,
+                           const struct ownership_view *view)
+{
+        char why[900];
+
+        snprintf(why, sizeof(why), "%s; %s",
+                 view->whose == OWNERSHIP_FORMER
+                         ? "it is of a former object of this name, whose cleanup may not be over"
+                         : view->holder,
+                 view->claimed ? "give the child another name, or have it let go there"
+                               : "give the child another name, delete what is there, or take it over "
+                                 "(`adopt: true` beside the manifest)");
+        refuse(dependents, dependent, why);
+}
+
+/* The watch of ours that has it, if that watch names it still and selects the object as well; else it is free. */
+static const struct record_watch *find_holder(const struct dependents *dependents,
+                                              const struct dependent *dependent,
+                                              const struct ownership_view *view)
+{
+        return view->whose == OWNERSHIP_TWIN && dependent_list_has(&dependents->beside, dependent)
+                       ? leaving_find(dependents->run, view->id)
+                       : NULL;
+}
+
+/* Whether it may be written. */
+static bool may_take(struct dependents *dependents, struct dependent *dependent,
+                     const struct ownership_view *view)
+{
+        const struct record_watch *holder = find_holder(dependents, dependent, view);
+        char why[300];
+
+        if (view->going || view->whose == OWNERSHIP_FALLEN) {
+                dependents_fail(dependents, dependent, "cannot be applied",
+                                "the existing object is being deleted; a new one is made when it is gone");
+                return false;
+        }
+        if (holder) {
+                snprintf(
+                        why, sizeof(why),
+                        "watch %s has it already, for the same object: only one of the watches of a kind may "
+                        "name a child",
+                        holder->name);
+                refuse(dependents, dependent, why);
+                return false;
+        }
+        dependent->adopted = !view->made;
+        if (view->whose == OWNERSHIP_OURS || view->whose == OWNERSHIP_TWIN ||
+            (view->whose == OWNERSHIP_FORMER && !dependent->is_new))
+                return true;
+        dependent->adopted = true;
+        if (!view->claimed && (dependent->adopt || dependents->run->watch->config->children_adopt)) {
+                dependent->adopting = true;
+                return true;
+        }
+        refuse_foreign(dependents, dependent, view);
+        return false;
+}
+
+/* Takes it as it is. Returns 1: the run was ended; 0: it goes on. */
+static int judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
+{
+        struct ownership_view view;
+        int r = ownership_judge(&dependents->owner, dependent, json, size, &view);
+
+        if (r < 0)
+                return r;
+        dependent->judged = true;
+        dependent->absent = false;
+        if (!may_take(dependents, dependent, &view))
+                return 0;
+        dependent->unreferred =
+                !dependent->adopted && !view.referred && dependent_may_refer(&dependents->owner, dependent);
+        free(dependent->uid);
+        free(dependent->version);
+        dependent->uid = strdup(view.uid);
+        dependent->version = strdup(view.version);
+        return dependent->uid && dependent->version ? 0 : -ENOMEM;
+}
+
+/* ---- as the handler was shown it */
+
+static void finish_outdated(struct dependents *dependents, const struct dependent *dependent,
+                            const char *how)
+{
+        char name[600];
+
+        run_finish(dependents->run, RESULT_CONFLICT, "%s %s; the handler runs again and is shown it",
+                   dependent_describe(dependent, name, sizeof(name)), how);
+}
+
+/* Whether what was there before an apply must be known: to be able to undo it, or to show what it changes. */
+static bool must_keep_former(const struct dependents *dependents)
+{
+        return dependents->run->watch->config->rollback ||
+               recording_is_by_hand(dependents->run->worker->recording);
+}
+
+static int keep_former(const struct dependents *dependents, struct dependent *dependent,
+                       const struct kube_response *response)
+{
+        if (!must_keep_former(dependents) || dependent->looked)
+                return 0;
+        dependent->looked = true;
+        dependent->previous =
+                managed_fields_body(response->body, dependents->run->worker->config->operator_name);
+        return dependent->previous ? 0 : -EBADMSG;
+}
+
+/* A resync, a start and a request by hand are meant to repair what was overlooked; and after a failure
+ * nothing is to be saved. */
+static bool is_for_all(const struct run *run)
+{
+        switch (run->order->reason) {
+        case RUN_RESYNC:
+        case RUN_REQUESTED:
+        case RUN_START:
+                return true;
+        default:
+                return run->order->attempt > 1;
+        }
+}
+
+/* Whether applying this body to the object in `json` would change nothing; then it is judged for readiness. */
+static bool is_unchanged(struct dependents *dependents, struct dependent *dependent, const struct text *body,
+                         const char *json, size_t size)
+{
+        struct applied_text text = applied_text_of(&dependents->owner, dependent, body);
+        uint64_t state;
+
+        if (dependent->is_new || is_for_all(dependents->run) || applied_state_of(json, size, &state) < 0 ||
+            !applied_made(dependents->run->worker->applied, &text, state))
+                return false;
+        wait_judge(dependents, dependent, json, size);
+        return true;
+}
+
+/* json: how it is now. Where an apply would change nothing, it counts as applied. */
+static int note_unchanged(struct dependents *dependents, struct dependent *dependent, const char *json,
+                          size_t size)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = dependent_body(&dependents->owner, dependent, &body);
+
+        if (r >= 0)
+                dependent->applied = is_unchanged(dependents, dependent, &body, json, size);
+        return r < 0 ? r : 0;
+}
+
+/* What the store still has as it was shown needs no request. Returns 1: it was judged. */
+static int judge_shown(struct dependents *dependents, struct dependent *dependent,
+                       const struct shown_child *shown)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+        int r;
+
+        if (!dependents_in_store(dependents, dependent, shown->config, &object) ||
+            strcmp(object.resource_version, shown->version) != 0 || strcmp(object.uid, shown->uid) != 0)
+                return 0;
+        r = judge(dependents, dependent, object.json, object.json_size);
+        if (r >= 0 && !dependent->failed)
+                r = note_unchanged(dependents, dependent, object.json, object.json_size);
+        return r < 0 ? r : 1;
+}
+
+/* Returns 1: the run was ended. */
+static int take_found(struct dependents *dependents, struct dependent *dependent,
+                      const struct kube_response *response)
+{
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+        const struct shown_child *shown = owned ? find_shown(dependents, dependent, owned) : NULL;
+        int r = judge(dependents, dependent, response->body, response->body_size);
+
+        if (r < 0 || dependent->failed)
+                return r;
+        if (owned && !shown && !dependent->touched && !dependent->adopting) {
+                finish_outdated(dependents, dependent, "is there, and the handler was not shown it");
+                return 1;
+        }
+        if (shown && !dependent->touched && !shown_is_same(shown, response->body, response->body_size)) {
+                finish_outdated(dependents, dependent, "has changed since the handler was shown it");
+                return 1;
+        }
+        r = keep_former(dependents, dependent, response);
+        return r < 0 ? r : note_unchanged(dependents, dependent, response->body, response->body_size);
+}
+
+/* Returns 1: the run was ended. */
+static int take_absence(struct dependents *dependents, struct dependent *dependent)
+{
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+
+        if (owned && find_shown(dependents, dependent, owned) && !dependent->touched) {
+                finish_outdated(dependents, dependent, "is gone since the handler was shown it");
+                return 1;
+        }
+        dependent->judged = dependent->absent = true;
+        return 0;
+}
+
+static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        int r;
+
+        dependents->run->request.transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                r = take_found(dependents, dependent, response);
+        } else if (kube_error_is_not_found(&response->error)) {
+                r = take_absence(dependents, dependent);
+        } else {
+                if (dependents_take_failure(dependents, "cannot be looked at", response))
+                        dependents_advance(dependents);
+                return;
+        }
+        if (r < 0)
+                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
+        else if (r == 0)
+                dependents_advance(dependents);
+}
+
+/* Returns 0: it was judged; 1: a request is in flight. */
+static int find_out(struct dependents *dependents, struct dependent *dependent)
+{
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+        const struct shown_child *shown = owned ? find_shown(dependents, dependent, owned) : NULL;
+        bool is_first = dependent->conflicts == 0 && !dependent->touched;
+        int r = 0;
+
+        /* The server decides: it answers 409 where something is there. */
+        if (owned && !shown && is_first && !recording_is_by_hand(dependents->run->worker->recording)) {
+                dependent->judged = dependent->absent = true;
+                return 0;
+        }
+        if (shown && is_first && !must_keep_former(dependents))
+                r = judge_shown(dependents, dependent, shown);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
+}
+
+/* ---- applying */
+
+static void note_written(struct dependent *dependent, const struct kube_response *response)
 {
         struct scan_object object;
         char *version = NULL;
 
-        if (scan_object(response->body, response->body_size, &object) >= 0)
-                (void)scan_string(object.resource_version, &version);
-        return version;
-}
-
-static bool is_anothers(const struct dependents *dependents, const struct kube_response *response)
-{
-        _cleanup_free_ char *set = notes_find(response->body, true, NOTES_PART_OF);
-
-        return !dependents->run->watch->config->children_force && set &&
-               strcmp(set, dependents->owner.set) != 0;
-}
-
-/* The watch of ours whose dependent it is, if that watch selects the object as well; else it is free. */
-static const struct record_watch *find_holder(const struct dependents *dependents,
-                                              const struct kube_response *response)
-{
-        const struct run *run = dependents->run;
-        _cleanup_free_ char *set = notes_find(response->body, true, NOTES_PART_OF);
-        _cleanup_free_ char *id = notes_find_id(run, response->body);
-
-        if (!set || !id || strcmp(set, dependents->owner.set) != 0 ||
-            strcmp(id, run->watch->config->id) == 0)
-                return NULL;
-        return leaving_find(run, id);
+        dependent->applied = true;
+        if (scan_object(response->body, response->body_size, &object) < 0)
+                return;
+        if (scan_string(object.resource_version, &version) < 0 || !dependent->version ||
+            strcmp(dependent->version, version) != 0)
+                dependent->touched = true;
+        dependent->looked = dependent->looked || dependent->absent;
+        free(dependent->version);
+        dependent->version = version;
+        (void)dependent_set_uid(dependent, object.uid);
 }
 
 /* Whatever is applied to an object that is being deleted goes with it. */
@@ -99,127 +357,130 @@ static bool is_going(const struct kube_response *response)
                object.deletion_timestamp.start;
 }
 
-static void note_touched(struct dependent *dependent, const struct kube_response *response)
+static void tell_adopted(const struct dependents *dependents, const struct dependent *dependent)
 {
-        _cleanup_free_ char *version = version_of(response);
-        struct scan_object object;
+        const struct message_run *order = dependents->run->order;
+        char name[600];
 
-        if (!dependent->looked || scan_object(response->body, response->body_size, &object) < 0)
+        if (dependent->adopting)
+                log_write(
+                        LOG_NOTICE, MESSAGE_ID_CHILD_ADOPTED,
+                        LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                                   {"RECONCILED_UID", order->uid}),
+                        "watch %s, %s: %s was adopted: the operator writes to it from now on, and releases it in "
+                        "the end instead of deleting it",
+                        order->watch, order->key, dependent_describe(dependent, name, sizeof(name)));
+}
+
+/* It is not as it was judged: somebody has written to it since, or has created it. */
+static bool is_overtaken(const struct dependent *dependent, const struct kube_error *error)
+{
+        return error->other_uid ||
+               (error->http_status == 409 && (dependent->absent || !dependents_is_claimed(error)));
+}
+
+static void look_again(struct dependents *dependents, struct dependent *dependent)
+{
+        dependent->judged = false;
+        if (++dependent->conflicts <= CONFLICTS_MAX)
                 return;
-        dependent->touched = !dependent->version || !version || strcmp(dependent->version, version) != 0;
-        (void)dependent_set_uid(dependent, object.uid);
+        dependents_fail(dependents, dependent, "cannot be applied", "others write to it all the time");
+        dependents->position++;
 }
 
-/* Keeps the former state, in case it has to be restored. */
-static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
+/* So that the same text is not applied again while the object is in this state. */
+static void note_state(struct dependents *dependents, const struct kube_response *response)
 {
-        struct dependents *dependents = userdata;
-        struct run *run = dependents->run;
-        struct dependent *dependent = dependents_current(dependents);
-        const struct record_watch *holder = NULL;
-        struct scan_object object;
-        char why[300];
+        uint64_t state;
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (dependents_take_failure(dependents, "cannot be looked at", response))
-                        dependents_advance(dependents);
-                return;
-        }
-        dependent->looked = true;
-        if (response->error.failure == KUBE_FAILURE_NONE &&
-            dependent_list_has(&dependents->beside, dependent))
-                holder = find_holder(dependents, response);
-        if (response->error.failure == KUBE_FAILURE_NONE && is_anothers(dependents, response)) {
-                dependents_fail(dependents, dependent, "is not applied",
-                                "its label " NOTES_PART_OF
-                                " says that it is another object's child; give it another "
-                                "name, or let that one go without it first (or see children.force)");
-                dependents->position++;
-        } else if (holder) {
-                snprintf(
-                        why, sizeof(why),
-                        "watch %s has it already, for the same object: only one of the watches of a kind may "
-                        "name a child",
-                        holder->name);
-                dependents_fail(dependents, dependent, "is not applied", why);
-                dependents->position++;
-        } else if (response->error.failure == KUBE_FAILURE_NONE) {
-                dependent->previous =
-                        managed_fields_body(response->body, run->worker->config->operator_name);
-                dependent->version = version_of(response);
-                if (!dependent->previous || !dependent->version ||
-                    scan_object(response->body, response->body_size, &object) < 0 ||
-                    dependent_set_uid(dependent, object.uid) < 0) {
-                        run_finish(run, RESULT_RETRY, "one of its children cannot be read");
-                        return;
-                }
-        }
-        dependents_advance(dependents);
+        if (applied_state_of(response->body, response->body_size, &state) >= 0)
+                applied_keep(dependents->run->worker->applied, &dependents->sent, state);
 }
-
-static int look(struct dependents *dependents, const struct dependent *dependent)
-{
-        return dependents_request(dependents, dependent, "GET", NULL, on_looked);
-}
-
-/* ---- applying */
 
 static void on_applied(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
         struct dependents *dependents = userdata;
-        struct run *run = dependents->run;
         struct dependent *dependent = dependents_current(dependents);
 
-        run->request.transfer = NULL;
+        dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE && is_going(response)) {
                 dependents_fail(dependents, dependent, "cannot be applied",
                                 "the existing object is being deleted; a new one is made when it is gone");
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
-                dependent->applied = true;
-                note_touched(dependent, response);
-                unchanged_note_applied(dependents, response);
+                tell_adopted(dependents, dependent);
+                note_written(dependent, response);
+                note_state(dependents, response);
                 wait_judge(dependents, dependent, response->body, response->body_size);
                 dependents->position++;
+        } else if (is_overtaken(dependent, &response->error)) {
+                look_again(dependents, dependent);
         } else {
-                dependent->touched = dependent->looked && (response->error.http_status == 0 ||
-                                                           /* the apply may have arrived */
-                                                           response->error.http_status >= 500);
+                /* The apply may have arrived. */
+                dependent->touched = dependent->touched || response->error.http_status == 0 ||
+                                     response->error.http_status >= 500;
                 if (!dependents_take_failure(dependents, "cannot be applied", response))
                         return;
         }
         dependents_advance(dependents);
 }
-
-/* Whether to look at the object before it is applied: to be able to undo the apply, to show what it
- * changes, or because it may be another object's dependent, or another watch's. The API server sees one field
- * manager, and would silently let it change hands. */
-static bool must_look(const struct dependents *dependents, const struct dependent *dependent)
+/* Perhaps the object is being deleted with --cascade=orphan, and the garbage collector has taken the reference off. */
+static void on_owner(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                     void *userdata)
 {
-        const struct run *run = dependents->run;
+        struct run *run = userdata;
+        struct dependents *dependents = run->dependents;
+        struct scan_object object = {0};
 
-        return run->watch->config->rollback || recording_is_by_hand(run->worker->recording) ||
-               dependent_list_has(&dependents->beside, dependent) ||
-               (!run->watch->config->children_force && (dependent->is_new || run->order->attempt > 1));
+        run->request.transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
+                if (dependents_take_refusal(dependents, "cannot get its owner reference back",
+                                            &response->error, response))
+                        dependents_advance(dependents);
+        } else if (response->error.failure != KUBE_FAILURE_NONE ||
+                   scan_object(response->body, response->body_size, &object) < 0 ||
+                   object.deletion_timestamp.start ||
+                   !scan_string_equals(object.uid, dependents->owner.uid)) {
+                run_finish(run, RESULT_CONFLICT, "the object is being deleted, or gone");
+        } else {
+                dependents->owner_seen = true;
+                dependents_advance(dependents);
+        }
 }
 
-/* Returns 0 where an apply would change nothing. */
+static void tell_unreferred(const struct dependents *dependents, const struct dependent *dependent)
+{
+        const struct message_run *order = dependents->run->order;
+        char name[600];
+
+        log_info("watch %s, %s: the owner reference of %s was taken off and is put back", order->watch,
+                 order->key, dependent_describe(dependent, name, sizeof(name)));
+}
+
+/* Returns 0 where nothing is to be sent. */
 static int apply_one(struct dependents *dependents, struct dependent *dependent)
 {
-        _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = dependent_body(&dependents->owner, dependent, &body);
+        _cleanup_text_ struct text body = TEXT_EMPTY, bound = TEXT_EMPTY;
+        int r = dependent->judged ? 0 : find_out(dependents, dependent);
 
+        if (r != 0 || dependent->failed || dependent->applied)
+                return r;
+        if (dependent->unreferred && !dependents->owner_seen) {
+                r = object_get(dependents->run, on_owner);
+                return r < 0 ? r : 1;
+        }
+        if (dependent->unreferred)
+                tell_unreferred(dependents, dependent);
+        r = dependent_body(&dependents->owner, dependent, &body);
+        if (r >= 0)
+                r = dependent->absent
+                            ? dependent_body_to_create(&body, &bound)
+                            : dependent_body_for(&body, dependent->uid, dependent->version, &bound);
         if (r < 0)
                 return r;
-        dependent->applied = unchanged_is_applied(dependents, dependent, &body);
-        if (dependent->applied)
-                return 0;
-        return must_look(dependents, dependent) && !dependent->looked
-                       ? look(dependents, dependent)
-                       : dependents_send_body(dependents, dependent, &body, on_applied);
+        dependents->sent = applied_text_of(&dependents->owner, dependent, &body);
+        return dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_applied);
 }
 
 int apply_next(struct dependents *dependents)
@@ -229,7 +490,7 @@ int apply_next(struct dependents *dependents)
         while ((dependent = dependents_current(dependents))) {
                 int r;
 
-                if (dependent->applied || dependent->failed) {
+                if (dependent->applied || dependent->failed || dependent->release) {
                         dependents->position++;
                         continue;
                 }

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "kube/path.h"
 #include "object/bookkeeping.h"
+#include "worker/dependents/ownership.h"
 #include "worker/dependents/secret-data.h"
 
 #define SET_LABEL "applyset.k8s.io/part-of"
@@ -95,7 +96,34 @@ static int check_twice(const cJSON *object, int index, const char *parent, struc
         return 0;
 }
 
-static int check_one(const cJSON *dependent, int index, struct error *error)
+#define MANIFEST "manifest"
+
+/* Something may stand beside the object. */
+static int check_wrapper(const cJSON *wrapper, int index, struct error *error)
+{
+        static const char *const known[] = {MANIFEST, "adopt", "release"};
+        const cJSON *member;
+        unsigned wishes = 0;
+
+        cJSON_ArrayForEach(member, wrapper)
+        {
+                bool is_known = false;
+
+                for (size_t i = 0; i < ELEMENTS(known); i++)
+                        is_known = is_known || strcmp(member->string, known[i]) == 0;
+                if (!is_known)
+                        return wrong(error, index, member->string,
+                                     "is unknown beside `manifest`; known are adopt and release");
+                if (strcmp(member->string, MANIFEST) == 0)
+                        continue;
+                if (!cJSON_IsBool(member))
+                        return wrong(error, index, member->string, "must be true or false");
+                wishes += cJSON_IsTrue(member) ? 1 : 0;
+        }
+        return wishes > 1 ? wrong(error, index, "", "cannot be adopted and released at once") : 0;
+}
+
+static int check_object(const cJSON *dependent, int index, struct error *error)
 {
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(dependent, "metadata");
         int r;
@@ -110,6 +138,14 @@ static int check_one(const cJSON *dependent, int index, struct error *error)
         if (r >= 0)
                 r = check_twice(dependent, index, "", error);
         return r < 0 ? r : check_twice(metadata, index, "metadata.", error);
+}
+
+static int check_one(const cJSON *item, int index, struct error *error)
+{
+        const cJSON *manifest = cJSON_GetObjectItemCaseSensitive(item, MANIFEST);
+        int r = manifest ? check_wrapper(item, index, error) : 0;
+
+        return r < 0 ? r : check_object(manifest ? manifest : item, index, error);
 }
 
 int dependents_check(const cJSON *array, struct error *error)
@@ -172,7 +208,7 @@ static int rank_of(const char *kind)
         return (int)ELEMENTS(first_kind);
 }
 
-static void dependent_done(struct dependent *dependent)
+void dependent_done(struct dependent *dependent)
 {
         free(dependent->api_version);
         free(dependent->kind);
@@ -233,11 +269,30 @@ static int decode(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
+static int take_wrapped(struct span key, struct span value, void *userdata)
+{
+        struct dependent *dependent = userdata;
+        bool is_true = value.size == strlen("true") && memcmp(value.start, "true", value.size) == 0;
+
+        if (scan_string_equals(key, MANIFEST))
+                dependent->text = value;
+        else if (scan_string_equals(key, "adopt"))
+                dependent->adopt = is_true;
+        else if (scan_string_equals(key, "release"))
+                dependent->release = is_true;
+        return 0;
+}
+
 static int add_from_text(struct dependent_list *list, struct span text, size_t index)
 {
-        struct dependent dependent = {.text = text, .index = index};
+        struct dependent dependent = {.index = index};
         struct scan_object object;
-        int r = scan_object(text.start, text.size, &object);
+        int r = scan_members(text, take_wrapped, &dependent);
+
+        if (r >= 0 && !dependent.text.start) /* an object by itself, whatever its members are */
+                dependent = (struct dependent){.text = text, .index = index};
+        if (r >= 0)
+                r = scan_object(dependent.text.start, dependent.text.size, &object);
 
         if (r >= 0)
                 r = decode(object.api_version, &dependent.api_version);
@@ -505,20 +560,25 @@ static void write_member(const char *map, struct span there, const char *key, co
 }
 
 /* Adds members in the order in which their maps stand in the text; missing maps come first. */
-static void write_members(const struct dependent_owner *owner, const struct scan_object *object,
-                          const char **from, struct text *out)
+static void write_members(const struct dependent_owner *owner, const struct dependent *dependent,
+                          const struct scan_object *object, const char **from, struct text *out)
 {
+        _cleanup_text_ struct text mark = TEXT_EMPTY;
         bool annotation_first = !object->annotations.start ||
                                 (object->labels.start && object->annotations.start < object->labels.start);
-        char key[300] = "";
+        char key[300];
 
-        if (owner->id && owner->id[0])
-                snprintf(key, sizeof(key), "%s/" ID_NAME, owner->operator_name);
-        if (key[0] && annotation_first)
-                write_member("annotations", object->annotations, key, owner->id, from, out);
+        snprintf(key, sizeof(key), "%s/%s", owner->operator_name,
+                 dependent->adopted ? ADOPTED_NAME : MADE_NAME);
+        ownership_mark(owner, dependent, &mark);
+        out->failed = out->failed || mark.failed;
+        if (out->failed)
+                return;
+        if (annotation_first)
+                write_member("annotations", object->annotations, key, mark.data, from, out);
         write_member("labels", object->labels, SET_LABEL, owner->set, from, out);
-        if (key[0] && !annotation_first)
-                write_member("annotations", object->annotations, key, owner->id, from, out);
+        if (!annotation_first)
+                write_member("annotations", object->annotations, key, mark.data, from, out);
 }
 
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out)
@@ -536,16 +596,17 @@ int dependent_body(const struct dependent_owner *owner, const struct dependent *
                 return r;
         text_append(out, from, (size_t)(object.metadata.start + 1 - from));
         from = object.metadata.start + 1;
-        if (dependent_may_refer(owner, dependent)) {
+        /* What refers to us goes with us, by the garbage collector. */
+        if (dependent_may_refer(owner, dependent) && !dependent->adopted) {
                 write_reference(owner, out);
                 text_append_string(out, ",");
         }
-        write_members(owner, &object, &from, out);
+        write_members(owner, dependent, &object, &from, out);
         text_append(out, from, (size_t)(end - from));
         return out->failed ? -ENOMEM : 0;
 }
 
-int dependent_body_for(const struct text *body, const char *uid, struct text *out)
+static int write_bound(const struct text *body, const char *uid, const char *version, struct text *out)
 {
         struct scan_object object;
         int r = scan_object(body->data, body->size, &object);
@@ -555,11 +616,31 @@ int dependent_body_for(const struct text *body, const char *uid, struct text *ou
                 return r;
         place = (size_t)(object.metadata.start + 1 - body->data);
         text_append(out, body->data, place);
-        text_append_string(out, "\"uid\":");
-        text_json_string(out, uid);
+        if (uid) {
+                text_append_string(out, "\"uid\":");
+                text_json_string(out, uid);
+        }
+        if (version) {
+                text_append_string(out, uid ? ",\"resourceVersion\":" : "\"resourceVersion\":");
+                text_json_string(out, version);
+        }
         text_append_string(out, is_empty_object(object.metadata) ? "" : ",");
         text_append(out, body->data + place, body->size - place);
         return out->failed ? -ENOMEM : 0;
+}
+
+int dependent_body_for(const struct text *body, const char *uid, const char *version, struct text *out)
+{
+        return write_bound(body, uid, version, out);
+}
+
+/* No object has this version: etcd's first write has the second. So an apply of it creates an object, or fails. (After
+ * a POST the fields would belong to an entry of operation Update, which no later apply takes anything from.) */
+#define VERSION_OF_NOTHING "1"
+
+int dependent_body_to_create(const struct text *body, struct text *out)
+{
+        return write_bound(body, NULL, VERSION_OF_NOTHING, out);
 }
 
 bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner)

@@ -25,6 +25,14 @@ struct dependent {
         bool recorded, applied, failed;
         bool namespace_filled; /* the handler gave none */
         bool is_new;           /* it did not belong to the object before this run */
+        bool adopt, release;   /* as the answer wants it: takes what nobody has, or lets go of it */
+        bool judged;           /* whose it is has been found out; then: */
+        bool absent;           /* ... it is not there, and is created */
+        bool foreign;          /* ... it is somebody else's, and is not touched */
+        bool adopted;          /* ... somebody else has created it: it is released, never deleted */
+        bool unreferred;       /* ... and its owner reference was taken off */
+        bool adopting;         /* ... and it becomes ours with this run's apply */
+        unsigned conflicts;    /* in this run: how often it changed between a look and a write */
 
         /* for a parked attempt: parked/plan.h */
         bool looked;    /* whether it was there before is known */
@@ -33,7 +41,7 @@ struct dependent {
         bool unready;   /* when it was applied */
         bool in_store;  /* it was looked at there, so each change of it leads to a run */
         char *uid;      /* when it was looked at, or after that; "" and NULL: unknown */
-        char *version;  /* before that */
+        char *version;  /* likewise: it is written in this version only */
         char *previous; /* what we had applied before; NULL: it was not there */
         char *kept;     /* the id of confidential content (parked/former.h); "": it is lost; NULL: it is not
                            confidential, or was not there */
@@ -51,10 +59,11 @@ struct dependent_owner {
         const char *api_version, *kind, *uid;
         char *namespace_name, *name;    /* namespace "" for an object of the cluster */
         char set[64];                   /* the ApplySet id */
-        const char *operator_name, *id; /* id of the watch, noted on dependents; NULL or "": it has none */
+        const char *operator_name, *id; /* id of the watch; NULL or "" if it has none */
 };
 
-/* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. */
+/* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. An item is a whole object, or
+ * {"manifest": OBJECT, "adopt": true} or {"manifest": OBJECT, "release": true}. */
 int dependents_check(const cJSON *array, struct error *error);
 
 /* From `children` as text, which was checked. In the order in which they are to be applied. The items borrow
@@ -62,6 +71,7 @@ int dependents_check(const cJSON *array, struct error *error);
 int dependent_list_from_answer(struct span array, struct dependent_list *ret);
 /* From the annotation's value; entries that cannot be understood are left out. In the order of kinds. */
 int dependent_list_from_record(const char *record, struct dependent_list *ret);
+void dependent_done(struct dependent *dependent);
 void dependent_list_done(struct dependent_list *list);
 /* Adds it; its strings are taken over, also on failure. */
 int dependent_list_add(struct dependent_list *list, struct dependent *dependent);
@@ -88,12 +98,14 @@ bool dependent_is_owner(const struct dependent *dependent, const struct dependen
 /* Whether the API server accepts an owner reference from it to the owner. */
 bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent);
 
-/* Appends what is applied: the handler's text with the set's label and, where possible, the owner
- * reference. */
+/* Appends what is applied: the handler's text with the set's label, the mark (ownership.h) and, on what the operator
+ * creates, the owner reference where that is possible. */
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
-/* Appends the same body for the object with this UID alone: the API server applies it to no other object,
- * and makes none. */
-int dependent_body_for(const struct text *body, const char *uid, struct text *out);
+/* Appends the same body for the object with this UID alone, and in this version alone if it is not NULL: the API server
+ * applies it to no other object, and creates none. */
+int dependent_body_for(const struct text *body, const char *uid, const char *version, struct text *out);
+/* Appends the same body for an object that must not exist: the API server creates it, or answers 409. */
+int dependent_body_to_create(const struct text *body, struct text *out);
 
 /* "ConfigMap default/a"; returns the buffer. */
 const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size);

@@ -16,6 +16,7 @@
 #include "worker/write/refusal.h"
 
 #define APPLY_PATCH  "application/apply-patch+yaml"
+#define MERGE_PATCH  "application/merge-patch+json"
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define TROUBLE_MAX  1500 /* bytes of text about failures */
 #define LOOKUPS_MAX  2    /* lookups of a dependent's kind in one run */
@@ -36,7 +37,7 @@ void dependents_finish_failed(struct dependents *dependents)
 struct dependent *dependents_current(struct dependents *dependents)
 {
         bool of_known = dependents->phase == DEPENDENTS_PRUNE || dependents->phase == DEPENDENTS_RESTORE ||
-                        dependents->phase == DEPENDENTS_LOOK;
+                        dependents->phase == DEPENDENTS_LOOK || dependents->phase == DEPENDENTS_PRESENT;
         struct dependent_list *list = dependents->phase == DEPENDENTS_RECALL ? &dependents->lost
                                       : of_known                             ? &dependents->known
                                                                              : &dependents->wanted;
@@ -86,7 +87,7 @@ bool dependents_is_about_server(const struct dependents *dependents, const struc
 #define CLAIMED                                                                                             \
         "cannot be applied, because others have set fields of it (`children.force: true` takes them over)"
 
-static bool is_claimed(const struct kube_error *error)
+bool dependents_is_claimed(const struct kube_error *error)
 {
         return error->http_status == 409 && error->message &&
                strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
@@ -106,7 +107,7 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
         refusal_note(dependents->run, response);
         secret = dependent &&
                  is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
-        if (is_claimed(error))
+        if (dependents_is_claimed(error))
                 what = CLAIMED;
         snprintf(advised, sizeof(advised), "%s%s", what, kube_error_rights_advice(error));
         dependents_fail(dependents, dependent, advised,
@@ -251,18 +252,34 @@ int dependents_resolve(struct dependents *dependents, struct dependent *dependen
 
 /* ---- requests */
 
-int dependents_request(struct dependents *dependents, const struct dependent *dependent, const char *method,
-                       const struct text *body,
+static const struct {
+        const char *method, *content_type;
+} verb_table[] = {
+        [DEPENDENTS_GET] = {"GET", NULL},
+        [DEPENDENTS_APPLIES] = {"PATCH", APPLY_PATCH},
+        [DEPENDENTS_MERGES] = {"PATCH", MERGE_PATCH},
+        [DEPENDENTS_DELETES] = {"DELETE", NULL},
+};
+
+/* Fields of others that an adoption takes by force could not be given back. */
+static bool is_forced(const struct dependents *dependents, const struct dependent *dependent)
+{
+        const struct record_watch *config = dependents->run->watch->config;
+
+        return dependents->undo || (config->children_force && !(dependent->adopting && config->rollback));
+}
+
+int dependents_request(struct dependents *dependents, const struct dependent *dependent,
+                       enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
         struct run *run = dependents->run;
         _cleanup_free_ char *base =
                 kube_path(&dependent->resource, dependent->namespace_name, dependent->name, NULL);
         _cleanup_text_ struct text path = TEXT_EMPTY;
-        bool applies = strcmp(method, "PATCH") == 0;
         struct kube_request request = {
-                .method = method,
-                .content_type = applies ? APPLY_PATCH : NULL,
+                .method = verb_table[verb].method,
+                .content_type = verb_table[verb].content_type,
                 .body = body ? body->data : NULL,
                 .body_size = body ? body->size : 0,
                 .timeout_usec = TIMEOUT_USEC,
@@ -272,11 +289,10 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
         int r;
 
         text_append_string(&path, base);
-        if (applies) {
+        if (verb == DEPENDENTS_APPLIES || verb == DEPENDENTS_MERGES)
                 kube_path_add(&path, "fieldManager", run->worker->config->operator_name);
-                kube_path_add(&path, "force",
-                              run->watch->config->children_force || dependents->undo ? "true" : "false");
-        }
+        if (verb == DEPENDENTS_APPLIES)
+                kube_path_add(&path, "force", is_forced(dependents, dependent) ? "true" : "false");
         if (!base || path.failed)
                 return -ENOMEM;
         request.path = path.data;
@@ -284,48 +300,35 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
         return r < 0 ? r : 1;
 }
 
-int dependents_send_body(struct dependents *dependents, const struct dependent *dependent,
-                         const struct text *body,
-                         void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
-{
-        _cleanup_text_ struct text bound = TEXT_EMPTY;
-        int r;
-
-        if (!dependent->uid || !dependent->uid[0])
-                return dependents_request(dependents, dependent, "PATCH", body, on_done);
-        r = dependent_body_for(body, dependent->uid, &bound);
-        return r < 0 ? r : dependents_request(dependents, dependent, "PATCH", &bound, on_done);
-}
-
 /* ---- in the store */
 
-/* Whether the watch's store has all of such an object, and each of its changes leads to a run of its
- * owner. */
-static bool is_watched(const struct dependents *dependents, const struct dependent *dependent,
-                       const struct worker_watch *watch)
+const struct record_watch *dependents_find_owned(const struct dependents *dependents,
+                                                 const struct dependent *dependent)
 {
-        const struct record_watch *config = watch->config;
+        const struct worker *worker = dependents->run->worker;
+        const char *owner = dependents->run->watch->config->name;
 
-        return !config->related && !config->metadata_only &&
-               strcmp(config->owner, dependents->run->watch->config->name) == 0 &&
-               strcmp(config->api_version, dependent->api_version) == 0 &&
-               strcmp(config->kind, dependent->kind) == 0 &&
-               dependent_may_refer(&dependents->owner, dependent);
+        for (size_t i = 0; i < worker->watch_count; i++) {
+                const struct record_watch *config = worker->watch[i].config;
+
+                if (!config->related && strcmp(config->owner, owner) == 0 &&
+                    strcmp(config->api_version, dependent->api_version) == 0 &&
+                    strcmp(config->kind, dependent->kind) == 0 &&
+                    dependent_may_refer(&dependents->owner, dependent))
+                        return config;
+        }
+        return NULL;
 }
 
 int dependents_in_store(const struct dependents *dependents, const struct dependent *dependent,
-                        struct store_object *ret)
+                        const struct record_watch *owned, struct store_object *ret)
 {
-        const struct worker *worker = dependents->run->worker;
-        _cleanup_text_ struct text key = TEXT_EMPTY;
+        struct worker_watch *watch = owned ? worker_watch_find(dependents->run->worker, owned->name) : NULL;
+        char key[IDENTITY_KEY_MAX + 1];
 
-        text_printf(&key, "%s%s%s", dependent->namespace_name, dependent->namespace_name[0] ? "/" : "",
-                    dependent->name);
-        for (size_t i = 0; i < worker->watch_count && !key.failed; i++)
-                if (is_watched(dependents, dependent, &worker->watch[i]) &&
-                    store_read(worker->watch[i].reader, 0, key.data, ret) >= 0)
-                        return 1;
-        return 0;
+        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
+        return watch && !owned->metadata_only && store_read(watch->reader, 0, key, ret) >= 0;
 }
 
 /* ---- the end */

@@ -16,6 +16,7 @@
 #include "worker/run/run.h"
 
 enum dependents_phase {
+        DEPENDENTS_PRESENT,  /* before the handler: what the request has to show */
         DEPENDENTS_RECALL,   /* look for those that the object's annotation does not name any more */
         DEPENDENTS_RESOLVE,  /* look up the kinds of those that are wanted */
         DEPENDENTS_REMEMBER, /* write down what is going to be made */
@@ -48,13 +49,16 @@ struct dependents {
         struct dependent_list beside; /* by the lists of our other watches: each has what it applied last */
         struct dependent_list lost;   /* kinds whose dependents are to be looked for: recall.c */
 
+        bool present; /* the handler has not run yet: they are only looked at */
         bool cleanup; /* the object goes, and all of them with it */
         bool undo;    /* a parked attempt: `known` is what its plan says */
         bool wait;    /* ... and are to become ready; nothing is undone */
+        bool drop;    /* ... and are ready: `known` is what goes now */
 
         enum dependents_phase phase;
         size_t position; /* in the list of the phase */
         bool remembered; /* the annotation was written in this phase */
+        bool owner_seen; /* the object is there, and not going: a reference that was taken off may come back */
 
         struct {
                 bool done;
@@ -63,7 +67,6 @@ struct dependents {
         } recall;
         struct {
                 bool begun;
-                bool heir_known;            /* an object that has taken the name was looked for */
                 struct kube_search *search; /* of a kind; NULL: none is in flight */
                 size_t left;                /* deleted, and still there */
         } prune;
@@ -125,16 +128,16 @@ bool dependents_is_believed(const struct dependents *dependents);
 /* 0: the dependent's resource is known; 1: its kind is being looked up, or the run was ended; negative: it
  * cannot be. */
 int dependents_resolve(struct dependents *dependents, struct dependent *dependent);
-/* Sends a request about it; on_done gets `dependents`. 1, or why it cannot be started. */
-int dependents_request(struct dependents *dependents, const struct dependent *dependent, const char *method,
-                       const struct text *body,
+enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DEPENDENTS_DELETES };
+/* Sends a request about it; on_done gets `dependents`. body: NULL if there is none. 1, or why it cannot be started. */
+int dependents_request(struct dependents *dependents, const struct dependent *dependent,
+                       enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* Sends an apply of the body: to the very object that was looked at, if one was; else to whatever has the
- * name. 1, or why it cannot be started. */
-int dependents_send_body(struct dependents *dependents, const struct dependent *dependent,
-                         const struct text *body,
-                         void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* How the store shows it, where the watch owns its kind. 1: `ret` is the caller's; 0: its kind is not
- * owned, or it is not there. */
+/* Whether the error says that others have set fields of the object. */
+bool dependents_is_claimed(const struct kube_error *error);
+/* The watch of an owned kind that shows such an object to the handler, as a child; NULL if there is none. */
+const struct record_watch *dependents_find_owned(const struct dependents *dependents,
+                                                 const struct dependent *dependent);
+/* How the store of the owned kind shows it. 1: `ret` is the caller's; 0: it is not there, or only its metadata is. */
 int dependents_in_store(const struct dependents *dependents, const struct dependent *dependent,
-                        struct store_object *ret);
+                        const struct record_watch *owned, struct store_object *ret);

@@ -81,15 +81,6 @@ int notes_visit_records(const char *json, notes_record_t callback, void *userdat
 
 /* ---- of the watches of this operator */
 
-char *notes_find_id(const struct run *run, const char *json)
-{
-        char key[300], *id;
-
-        snprintf(key, sizeof(key), "%s/" ID_NAME, run->worker->config->operator_name);
-        id = notes_find(json, false, key);
-        return id ? id : strdup("");
-}
-
 bool notes_are_of_operator(const struct run *run, const char *key)
 {
         const char *name = run->worker->config->operator_name;

@@ -12,9 +12,6 @@
 char *notes_find(const char *json, bool label, const char *key);
 /* The list of dependents that the run's watch keeps on the object in `json`; likewise. */
 char *notes_find_record(const struct run *run, const char *json);
-/* The id of our watch that has applied the dependent in `json` last, "" if that watch has none. Owned by the
- * caller; NULL: no memory. */
-char *notes_find_id(const struct run *run, const char *json);
 /* Visits each list of dependents on the object, of any operator and watch. key: of its annotation. Returns a
  * negative errno, or what the callback returns, if that is negative. */
 typedef int (*notes_record_t)(const char *key, const struct dependent_list *list, void *userdata);

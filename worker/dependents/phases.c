@@ -17,6 +17,7 @@
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/rollback.h"
 #include "worker/dependents/parked/wait.h"
+#include "worker/dependents/present.h"
 #include "worker/dependents/prune.h"
 #include "worker/dependents/recall.h"
 #include "worker/dependents/remember.h"
@@ -66,15 +67,17 @@ static void note_no_kind(struct dependents *dependents, struct dependent *depend
 static const struct {
         /* Returns 1: a request is in flight, or the run was ended; 0: the phase is over. */
         int (*next)(struct dependents *dependents);
-        bool of_apply, of_cleanup, of_undo, of_wait;
+        bool of_apply, of_cleanup, of_undo, of_wait, of_drop, of_present;
 } phase_table[DEPENDENTS_PHASE_COUNT] = {
+        [DEPENDENTS_PRESENT] = {present_next, .of_present = true},
         [DEPENDENTS_RECALL] = {recall_next, .of_apply = true, .of_cleanup = true},
         [DEPENDENTS_RESOLVE] = {apply_resolve_next, .of_apply = true},
         [DEPENDENTS_REMEMBER] = {remember_next, .of_apply = true},
         [DEPENDENTS_APPLY] = {apply_next, .of_apply = true},
         [DEPENDENTS_LOOK] = {wait_next, .of_wait = true},
         [DEPENDENTS_RESTORE] = {rollback_next, .of_undo = true},
-        [DEPENDENTS_PRUNE] = {prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true},
+        [DEPENDENTS_PRUNE] = {prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true,
+                              .of_drop = true},
         [DEPENDENTS_FORGET] = {remember_forget_next, .of_apply = true},
 };
 
@@ -84,6 +87,15 @@ static void all_done(struct dependents *dependents)
 
         if (dependents->wait) {
                 wait_finish(dependents);
+                return;
+        }
+        if (dependents->drop && dependents->failed.count == 0) {
+                wait_succeed(dependents);
+                return;
+        }
+        if (dependents->present && dependents->failed.count == 0) {
+                dependents_free(TAKE_PTR(run->dependents));
+                run_go_on(run, RUN_STAGE_HANDLER);
                 return;
         }
         if (dependents->failed.count > 0 || dependents->undo) {
@@ -106,8 +118,12 @@ static void all_done(struct dependents *dependents)
 
 static bool is_due(const struct dependents *dependents, enum dependents_phase phase)
 {
+        if (dependents->present)
+                return phase_table[phase].of_present;
         if (dependents->wait)
                 return phase_table[phase].of_wait;
+        if (dependents->drop)
+                return phase_table[phase].of_drop;
         if (dependents->undo)
                 return phase_table[phase].of_undo;
         return dependents->cleanup ? phase_table[phase].of_cleanup : phase_table[phase].of_apply;
@@ -165,7 +181,7 @@ static const struct dependents_driver driver = {
         .no_kind = no_kind,
 };
 
-static int dependents_new(struct run *run, struct dependents **ret)
+static int dependents_new(struct run *run, bool is_present, struct dependents **ret)
 {
         struct dependents *dependents = calloc(1, sizeof(*dependents));
         const struct record_watch *config = run->watch->config;
@@ -182,9 +198,10 @@ static int dependents_new(struct run *run, struct dependents **ret)
         dependents->owner.id = config->id;
         if (r >= 0)
                 r = remember_read(dependents);
-        if (r >= 0)
+        dependents->present = is_present;
+        if (r >= 0 && !is_present)
                 r = recall_begin(dependents);
-        if (r >= 0 && !dependents->cleanup)
+        if (r >= 0 && !dependents->cleanup && !is_present)
                 r = dependent_list_from_answer(run->answer.dependents_text, &dependents->wanted);
         if (r < 0) {
                 dependents_free(dependents);
@@ -224,11 +241,26 @@ int dependents_send(struct run *run)
                            "); its children are not touched");
                 return 0;
         }
-        r = run->dependents ? remember_join(run->dependents) : dependents_new(run, &run->dependents);
+        r = run->dependents ? remember_join(run->dependents) : dependents_new(run, false, &run->dependents);
         if (r < 0)
                 return r;
         dependents_advance(run->dependents);
         return 0;
+}
+
+bool dependents_look(struct run *run)
+{
+        int r;
+
+        if (!present_is_due(run))
+                return false;
+        run->presented = true;
+        r = dependents_new(run, true, &run->dependents);
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "its children cannot be looked at: %s", strerror(-r));
+        else
+                dependents_advance(run->dependents);
+        return true;
 }
 
 /* ---- an attempt that was parked */

@@ -5,11 +5,14 @@
  * deleted, and when the object goes they go. An annotation on the object, OPERATOR/children, remembers what
  * the object has. The annotation is written before a dependent is made, and shortened when it is gone:
  * nothing is made that is not remembered, and no list of the server is needed, unless somebody has taken the
- * annotation off (recall.h). Only objects with the label of the object's ApplySet are deleted, whatever the
- * annotation says.
+ * annotation off (recall.h). Whose an object is, it says itself (ownership.h), whatever the annotation says; it is written
+ * as the handler was shown it, or not at all.
  */
 #include "worker/run/run.h"
 
+/* Before the handler: asks for children that the stores lack (present.h). false: there are none; else it ends in the
+ * stage of the handler, or in run_finish(). */
+bool dependents_look(struct run *run);
 /* Whether there is anything to do for the answer, or for an object that goes. */
 bool dependents_are_due(struct run *run);
 /* A step of write/write.c: ends in step_done() or run_finish(). Called again, it goes on. 0, or why it

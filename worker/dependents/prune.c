@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ipc/message-id.h"
 #include "worker/dependents/notes.h"
+#include "worker/dependents/ownership.h"
 #include "worker/kinds.h"
-#include "worker/write/object.h"
+#include "worker/write/finalizer.h"
 #include "worker/write/refusal.h"
+
+#define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
 
 /* ---- kinds that are not served as they were */
 
@@ -71,6 +75,12 @@ void prune_search_kind(struct dependents *dependents, const struct dependent *de
 
 /* ---- one by one */
 
+/* Somebody has written to it since it was judged: it is looked at again, but not for ever. */
+static bool is_overtaken(struct dependent *dependent, const struct kube_error *error)
+{
+        return dependent && error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
+}
+
 static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -90,68 +100,214 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
                 if (dependent)
                         dependent->settled = !going;
                 dependents->position++;
-        } else if (!dependents_take_failure(dependents, "cannot be deleted", response)) {
+        } else if (!is_overtaken(dependent, &response->error) &&
+                   !dependents_take_failure(dependents, "cannot be deleted", response)) {
                 return;
         }
         dependents_advance(dependents);
 }
 
-static int delete_one(struct dependents *dependents, const struct dependent *dependent, struct span uid)
+static void write_bound(const struct ownership_view *view, struct text *out)
+{
+        text_append_string(out, "\"uid\":");
+        text_json_string(out, view->uid);
+        text_append_string(out, ",\"resourceVersion\":");
+        text_json_string(out, view->version);
+}
+
+static int delete_one(struct dependents *dependents, const struct dependent *dependent,
+                      const struct ownership_view *view)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
 
         text_append_string(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":"
-                                  "\"Background\",\"preconditions\":{\"uid\":");
-        text_append(&body, uid.start, uid.size);
+                                  "\"Background\",\"preconditions\":{");
+        write_bound(view, &body);
         text_append_string(&body, "}}");
-        return body.failed ? -ENOMEM
-                           : dependents_request(dependents, dependent, "DELETE", &body, on_deleted);
+        return body.failed
+                       ? -ENOMEM
+                       : dependents_request(dependents, dependent, DEPENDENTS_DELETES, &body, on_deleted);
 }
 
-/* Another watch of ours has applied it since. If the object goes, that watch cleans up, or is gone itself. A
- * dependent without an id is of the watch without one, if that has it in its list; else somebody took the id off. */
-static bool is_of_other_watch(const struct dependents *dependents, const struct dependent *dependent,
-                              const struct kube_response *response)
+/* ---- letting go */
+
+struct uid_search {
+        struct span uid;
+};
+
+static int take_uid(struct span key, struct span value, void *userdata)
+{
+        struct uid_search *search = userdata;
+
+        if (scan_string_equals(key, "uid"))
+                search->uid = value;
+        return 0;
+}
+
+struct references_left {
+        const char *uid; /* ours */
+        struct text *out;
+        bool any;
+};
+
+static int keep_reference(struct span element, void *userdata)
+{
+        struct references_left *left = userdata;
+        struct uid_search search = {0};
+
+        if (element.start[0] == '{' && scan_members(element, take_uid, &search) >= 0 &&
+            scan_string_equals(search.uid, left->uid))
+                return 0;
+        text_append_string(left->out, left->any ? "," : "");
+        left->any = true;
+        return text_append(left->out, element.start, element.size);
+}
+
+/* Takes off our reference, label and marks; what the object is otherwise stays. */
+static int release_body(const struct dependents *dependents, const struct ownership_view *view,
+                        const char *json, struct text *out)
+{
+        struct references_left left = {.uid = dependents->owner.uid, .out = out};
+        struct scan_object object;
+        const char *name = dependents->owner.operator_name;
+        int r = scan_object(json, strlen(json), &object);
+
+        if (r < 0)
+                return r;
+        text_append_string(out, "{\"metadata\":{");
+        write_bound(view, out);
+        text_printf(out,
+                    ",\"labels\":{\"" NOTES_PART_OF "\":null},\"annotations\":{\"%s/" MADE_NAME
+                    "\":null,\"%s/" ADOPTED_NAME "\":null}",
+                    name, name);
+        if (object.owner_references.start && object.owner_references.start[0] == '[') {
+                text_append_string(out, ",\"ownerReferences\":[");
+                r = scan_elements(object.owner_references, keep_reference, &left);
+                text_append_string(out, "]");
+        }
+        text_append_string(out, "}}");
+        return r < 0 ? r : out->failed ? -ENOMEM : 0;
+}
+
+static void on_released(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        const struct message_run *order = dependents->run->order;
+        char name[600];
+
+        dependents->run->request.transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                log_write(
+                        LOG_NOTICE, MESSAGE_ID_CHILD_RELEASED,
+                        LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                                   {"RECONCILED_UID", order->uid}),
+                        "watch %s, %s: %s was released: it stays, and is no child of the operator any more",
+                        order->watch, order->key, dependent_describe(dependent, name, sizeof(name)));
+                dependent->settled = true;
+                dependents->position++;
+        } else if (kube_error_is_not_found(&response->error)) {
+                dependent->settled = true;
+                dependents->position++;
+        } else if (!is_overtaken(dependent, &response->error) &&
+                   !dependents_take_failure(dependents, "cannot be released", response)) {
+                return;
+        }
+        dependents_advance(dependents);
+}
+
+static int release_one(struct dependents *dependents, const struct dependent *dependent,
+                       const struct ownership_view *view, const char *json)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = release_body(dependents, view, json, &body);
+
+        return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body, on_released);
+}
+
+/* ---- whose it is */
+
+/* Another watch of ours has applied it since. If the object goes, that watch cleans up, or is gone itself. */
+static bool is_of_other_watch(const struct dependents *dependents, const struct ownership_view *view)
 {
         const struct run *run = dependents->run;
-        _cleanup_free_ char *id = notes_find_id(run, response->body);
         _cleanup_text_ struct text list = TEXT_EMPTY;
 
-        if (id && (strcmp(id, run->watch->config->id) == 0 ||
-                   (!id[0] && !dependent_list_has(&dependents->beside, dependent))))
+        if (view->whose != OWNERSHIP_TWIN)
                 return false;
-        text_printf(&list, "%s/%s%s" CHILDREN_NAME, run->worker->config->operator_name, id ? id : "",
-                    id && id[0] ? "." : "");
-        return !id || list.failed || !dependents->cleanup || !notes_are_left(run, list.data);
+        text_printf(&list, "%s/%s%s" CHILDREN_NAME, run->worker->config->operator_name, view->id,
+                    view->id[0] ? "." : "");
+        return list.failed || !dependents->cleanup || !notes_are_left(run, list.data);
 }
 
-/* Returns 1: its deletion was requested. */
+static void tell_left(const struct dependents *dependents, const struct dependent *dependent,
+                      const struct ownership_view *view)
+{
+        const struct message_run *order = dependents->run->order;
+        char name[600];
+
+        log_warning("watch %s, %s: %s is left as it is, because it is not this object's child: %s",
+                    order->watch, order->key, dependent_describe(dependent, name, sizeof(name)),
+                    view->holder);
+}
+
+/* The answer names it as another kind: one object may be served by two groups. */
+static bool is_applied_elsewhere(const struct dependents *dependents, const struct ownership_view *view)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                const struct dependent *wanted = &dependents->wanted.item[i];
+
+                if (wanted->applied && wanted->uid && strcmp(wanted->uid, view->uid) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static bool is_to_be_released(const struct dependents *dependents, const struct dependent *dependent)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (dependents->wanted.item[i].release &&
+                    dependent_is_same(&dependents->wanted.item[i], dependent))
+                        return true;
+        return false;
+}
+
+/* The object goes, and its children are to stay: it says so, or the garbage collector has taken our reference off. */
+static bool is_orphaned(const struct dependents *dependents, const struct dependent *dependent,
+                        const struct ownership_view *view)
+{
+        return dependents->cleanup &&
+               (orphan_is_wanted(dependents->run) ||
+                (dependent_may_refer(&dependents->owner, dependent) && !view->referred));
+}
+
+/* Returns 1: it is being deleted or released; 0: nothing is to be done. */
 static int judge_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_response *response)
 {
-        _cleanup_free_ char *set = notes_find(response->body, true, NOTES_PART_OF);
-        struct scan_object object;
-        char name[600];
-        int r = scan_object(response->body, response->body_size, &object);
+        struct ownership_view view;
+        int r = ownership_judge(&dependents->owner, dependent, response->body, response->body_size, &view);
 
-        if (r < 0 || !object.uid.start)
-                return r < 0 ? r : -EBADMSG;
+        if (r < 0)
+                return r;
         /* Another object has this name now. */
-        if (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid))
+        if (dependent->uid && dependent->uid[0] && strcmp(view.uid, dependent->uid) != 0)
                 return 0;
-        if (!set || strcmp(set, dependents->owner.set) != 0) {
-                log_warning("watch %s, %s: %s is not deleted: it does not carry the label " NOTES_PART_OF
-                            "=%s any more, and counts as somebody else's",
-                            dependents->run->order->watch, dependents->run->order->key,
-                            dependent_describe(dependent, name, sizeof(name)), dependents->owner.set);
+        if (is_applied_elsewhere(dependents, &view) || is_of_other_watch(dependents, &view))
+                return 0;
+        if (view.whose == OWNERSHIP_FOREIGN || view.whose == OWNERSHIP_FALLEN) {
+                tell_left(dependents, dependent, &view);
                 return 0;
         }
-        if (is_of_other_watch(dependents, dependent, response))
+        if (view.going) {
+                dependents->prune.left++;
                 return 0;
-        if (!object.deletion_timestamp.start)
-                return delete_one(dependents, dependent, object.uid);
-        dependents->prune.left++;
-        return 0;
+        }
+        return view.made && !view.shared && !is_orphaned(dependents, dependent, &view) &&
+                               !is_to_be_released(dependents, dependent)
+                       ? delete_one(dependents, dependent, &view)
+                       : release_one(dependents, dependent, &view, response->body);
 }
 
 static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -195,78 +351,46 @@ static int find_place(struct dependents *dependents, struct dependent *dependent
         return dependents_resolve(dependents, dependent);
 }
 
-/* ---- another object of the same name */
-
-static int take_heirs(const char *key _unused_, const struct dependent_list *list, void *userdata)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < list->count && r >= 0; i++)
-                r = dependent_list_copy(&list->item[i], userdata);
-        return r;
-}
-
-static bool is_same_object(const struct run *run, const struct kube_response *response)
-{
-        struct scan_object object;
-
-        return scan_object(response->body, response->body_size, &object) >= 0 &&
-               scan_string_equals(object.uid, run->order->uid);
-}
-
-/* Another object may have taken the name. Its dependents carry the same label, so those in its lists are
- * kept. */
-static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
-{
-        struct run *run = userdata;
-        struct dependents *dependents = run->dependents;
-        int r = 0;
-
-        run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE)
-                r = is_same_object(run, response)
-                            ? 0 /* the finalizers of others hold it */
-                            : notes_visit_records(response->body, take_heirs, &dependents->wanted);
-        else if (!kube_error_is_not_found(&response->error) &&
-                 (response->error.http_status != 404 || !dependents_is_believed(dependents))) {
-                refusal_note(run, response);
-                run_finish(run, refusal_result(&response->error),
-                           "its children are not deleted yet: cannot tell whether another object has "
-                           "its name: %s",
-                           response->error.message);
-                return;
-        }
-        dependents->prune.heir_known = true;
-        if (r < 0)
-                run_finish(run, RESULT_RETRY, "its children cannot be processed: %s", strerror(-r));
-        else
-                dependents_advance(dependents);
-}
-
 /* ---- all of them */
+
+static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (!dependents->wanted.item[i].release &&
+                    dependent_is_same(&dependents->wanted.item[i], dependent))
+                        return true;
+        return false;
+}
 
 static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)
 {
         return dependent->settled || dependent->failed || dependent->previous ||
-               dependent_list_has(&dependents->wanted, dependent);
+               is_wanted(dependents, dependent);
+}
+
+bool prune_is_due(const struct dependents *dependents, const struct dependent *dependent)
+{
+        return !is_left_alone(dependents, dependent);
+}
+
+/* Nothing that was there before is deleted by an attempt that has failed, or may fail yet. */
+static bool comes_later(const struct dependents *dependents)
+{
+        if (dependents->cleanup || dependents->undo || dependents->drop)
+                return false;
+        return dependents->failed.count > 0 || dependents->awaited > 0 ||
+               (dependents->waiting[0] && !dependents->run->watch->config->prune_before);
 }
 
 /* Dependents that the answer has left out are deleted once all wanted ones are there. */
 int prune_next(struct dependents *dependents)
 {
-        struct run *run = dependents->run;
         struct dependent *dependent;
         int r;
 
-        if (!dependents->prune.begun && !dependents->cleanup && !dependents->undo &&
-            (dependents->failed.count > 0 || dependents->awaited > 0))
+        if (!dependents->prune.begun && comes_later(dependents))
                 return 0;
         dependents->prune.begun = true;
-        if (run_is_of_deletion(run) && !dependents->prune.heir_known) {
-                r = object_get(run, on_heir);
-                return r < 0 ? r : 1;
-        }
         for (; (dependent = dependents_current(dependents)); dependents->position++) {
                 if (is_left_alone(dependents, dependent))
                         continue;
@@ -277,7 +401,7 @@ int prune_next(struct dependents *dependents)
                 r = dependent_is_owner(dependent, &dependents->owner) ? 2
                                                                       : find_place(dependents, dependent);
                 if (r == 0)
-                        return dependents_request(dependents, dependent, "GET", NULL, on_found);
+                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_found);
                 if (r != 2)
                         return r;
                 dependent->settled = true;

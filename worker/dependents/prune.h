@@ -3,6 +3,8 @@
 /* Deleting what the answer does not want any more, and everything when the object goes. */
 #include "worker/dependents/dependents.h"
 
+/* Whether the answer leaves it out, and it is still to be deleted. */
+bool prune_is_due(const struct dependents *dependents, const struct dependent *dependent);
 /* A phase (phases.c). */
 int prune_next(struct dependents *dependents);
 /* Looks for the kind in all versions of its group. Goes on, or ends the run. */

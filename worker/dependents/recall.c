@@ -10,6 +10,7 @@
 #include "object/scan-list.h"
 #include "store/owner.h"
 #include "worker/dependents/notes.h"
+#include "worker/dependents/ownership.h"
 #include "worker/write/object.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -34,7 +35,7 @@ int recall_kinds(const struct dependents *dependents, struct text *out)
         struct dependent_list list = {0};
         int r;
 
-        if (dependents->cleanup || dependents->undo ||
+        if (dependents->present || dependents->cleanup || dependents->undo ||
             (dependents->lost.count > 0 && !dependents->recall.done))
                 return -ENODATA;
         r = record ? dependent_list_from_record(record, &list) : 0;
@@ -123,59 +124,17 @@ int recall_begin(struct dependents *dependents)
 
 /* ---- asking for them */
 
-struct manager_search {
-        const char *manager;
-        bool found;
-};
-
-static int look_at_manager(struct span key, struct span value, void *userdata)
+/* Anybody may put the label on an object, so the mark counts. That of a former object of this name does as well: the
+ * object may have been restored. */
+static bool is_ours(const struct dependents *dependents, const struct dependent *dependent, const char *json,
+                    size_t size)
 {
-        struct manager_search *search = userdata;
+        const char *id = dependents->owner.id ? dependents->owner.id : "";
+        struct ownership_view view;
 
-        search->found = search->found ||
-                        (scan_string_equals(key, "manager") && scan_string_equals(value, search->manager));
-        return 0;
-}
-
-static int look_at_entry(struct span entry, void *userdata)
-{
-        return entry.start[0] == '{' ? scan_members(entry, look_at_manager, userdata) : 0;
-}
-
-/* Anybody may put the label on an object, so only objects that we have applied count. */
-static bool is_ours(const struct run *run, const struct scan_object *object)
-{
-        struct manager_search search = {.manager = run->worker->config->operator_name};
-
-        return object->managed_fields.start && object->managed_fields.start[0] == '[' &&
-               scan_elements(object->managed_fields, look_at_entry, &search) >= 0 && search.found;
-}
-
-struct id_search {
-        char key[300];
-        struct span id;
-};
-
-static int look_at_annotation(struct span key, struct span value, void *userdata)
-{
-        struct id_search *search = userdata;
-
-        if (scan_string_equals(key, search->key))
-                search->id = value;
-        return 0;
-}
-
-/* Other watches of the kind use the same label and the same manager. */
-static bool is_of_watch(const struct run *run, const struct scan_object *object)
-{
-        const char *id = run->watch->config->id;
-        struct id_search search = {0};
-
-        snprintf(search.key, sizeof(search.key), "%s/" ID_NAME, run->worker->config->operator_name);
-        if (object->annotations.start && object->annotations.start[0] == '{' &&
-            scan_members(object->annotations, look_at_annotation, &search) < 0)
-                return false;
-        return search.id.start ? scan_string_equals(search.id, id) : id[0] == '\0';
+        return ownership_judge(&dependents->owner, dependent, json, size, &view) >= 0 &&
+               (view.whose == OWNERSHIP_OURS ||
+                (view.whose == OWNERSHIP_FORMER && strcmp(view.id, id) == 0));
 }
 
 static int take_item(const char *item, size_t size, void *userdata)
@@ -186,20 +145,20 @@ static int take_item(const char *item, size_t size, void *userdata)
         struct scan_object object;
         int r = item ? scan_object(item, size, &object) : -EBADMSG;
 
-        if (r >= 0 && (!is_ours(dependents->run, &object) || !is_of_watch(dependents->run, &object)))
-                return 0;
         if (r >= 0)
                 r = scan_string(object.name, &dependent.name);
         if (r >= 0 && object.namespace_name.start)
                 r = scan_string(object.namespace_name, &dependent.namespace_name);
         else if (r >= 0)
                 dependent.namespace_name = strdup("");
-        if (r < 0) {
-                free(dependent.name);
-                return r;
-        }
         dependent.api_version = strdup(kind->api_version);
         dependent.kind = strdup(kind->kind);
+        if (r >= 0 && (!dependent.api_version || !dependent.kind || !dependent.namespace_name))
+                r = -ENOMEM;
+        if (r < 0 || !is_ours(dependents, &dependent, item, size)) {
+                dependent_done(&dependent);
+                return r;
+        }
         return dependent_list_add(&dependents->known, &dependent);
 }
 

@@ -82,6 +82,11 @@ int remember_join(struct dependents *dependents)
         return r;
 }
 
+static bool is_foreign_news(const struct dependent *dependent)
+{
+        return dependent->foreign && dependent->is_new;
+}
+
 static void add_member(struct text *body, const char *key, const struct text *value)
 {
         text_json_string(body, key);
@@ -136,12 +141,27 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 dependents_advance(run->dependents);
 }
 
+/* What turns out to be somebody else's does not stay in the list: later that would make it look like ours. */
+static bool is_to_be_listed(const struct dependent *dependent)
+{
+        return dependent->resource.plural && !dependent->release && !is_foreign_news(dependent);
+}
+
 /* Whether a wanted dependent stands for it. A wanted one whose kind is not known at the moment is
  * remembered as it was. */
 static bool is_written(const struct dependents *dependents, const struct dependent *known)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].resource.plural &&
+                if (is_to_be_listed(&dependents->wanted.item[i]) &&
+                    dependent_is_same(&dependents->wanted.item[i], known))
+                        return true;
+        return false;
+}
+
+static bool is_refused(const struct dependents *dependents, const struct dependent *known)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (is_foreign_news(&dependents->wanted.item[i]) &&
                     dependent_is_same(&dependents->wanted.item[i], known))
                         return true;
         return false;
@@ -205,7 +225,7 @@ int remember_send(struct dependents *dependents)
         int r;
 
         for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].resource.plural) {
+                if (is_to_be_listed(&dependents->wanted.item[i])) {
                         struct dependent *dependent = &dependents->wanted.item[i];
 
                         dependent->is_new =
@@ -216,6 +236,7 @@ int remember_send(struct dependents *dependents)
                 }
         for (size_t i = 0; i < dependents->known.count; i++)
                 if (!dependents->known.item[i].settled &&
+                    !is_refused(dependents, &dependents->known.item[i]) &&
                     !is_written(dependents, &dependents->known.item[i])) {
                         dependent_record_add(&record, &dependents->known.item[i]);
                         dependent_group_kinds_add(&kinds, &dependents->known.item[i]);
@@ -240,7 +261,7 @@ int remember_next(struct dependents *dependents)
         for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++) {
                 const struct dependent *dependent = &dependents->wanted.item[i];
 
-                if (dependent->resource.plural && !dependent_list_has(&dependents->known, dependent))
+                if (is_to_be_listed(dependent) && !dependent_list_has(&dependents->known, dependent))
                         return remember_send(dependents);
         }
         return 0;
@@ -248,9 +269,9 @@ int remember_next(struct dependents *dependents)
 
 int remember_forget_next(struct dependents *dependents)
 {
-        for (size_t i = 0;
-             i < dependents->known.count && !dependents->remembered && dependents->failed.count == 0; i++)
-                if (dependents->known.item[i].settled)
+        for (size_t i = 0; i < dependents->known.count && !dependents->remembered; i++)
+                if (is_refused(dependents, &dependents->known.item[i]) ||
+                    (dependents->known.item[i].settled && dependents->failed.count == 0))
                         return remember_send(dependents);
         return 0;
 }

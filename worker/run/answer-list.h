@@ -17,3 +17,6 @@ int answer_list_wrong(const struct answer_list *list, int index, const char *key
                       struct error *error);
 int answer_list_check_item(const struct answer_list *list, const cJSON *item, int index,
                            struct error *error);
+
+/* The answer's `events`, by the rules of events.k8s.io/v1. 0, or -EINVAL with the place of what is wrong. */
+int events_check(const cJSON *list, struct error *error);

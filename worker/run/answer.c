@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "worker/dependents/dependent.h"
-#include "worker/run/answer-events.h"
+#include "worker/run/answer-list.h"
 #include "worker/write/condition.h"
 #include "json/json.h"
 

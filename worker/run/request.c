@@ -12,8 +12,7 @@
 #include "store/owner.h"
 #include "store/record.h"
 
-#define REQUEST_VERSION   1
-#define REQUEST_OWNED_MAX 1000
+#define REQUEST_VERSION 1
 
 /* ---- the object */
 
@@ -94,7 +93,7 @@ int request_complete_object(const struct run *run, char **ret_json)
 }
 
 struct owned_list {
-        const struct run *run;
+        struct run *run;
         const struct record_watch *config; /* of the owned kind */
         struct text *out;
         size_t count;
@@ -103,33 +102,52 @@ struct owned_list {
 
 /* The store finds owned objects by the UID in their owner reference, which anyone who may create an
  * object can forge. */
-static bool is_owned(const struct run *run, const struct store_object *owned)
+bool request_shows(const struct run *run, const char *json, size_t size)
 {
         const struct record_watch *config = run->watch->config;
         struct owner owner;
 
-        return owner_find(owned->json, owned->json_size, config->api_version, config->kind, &owner) >= 0 &&
+        return owner_find(json, size, config->api_version, config->kind, &owner) >= 0 &&
                owner_is(&owner, run->order->key, run->order->uid);
 }
 
-static int add_object(const struct store_object *owned, void *userdata)
+static int write_child(struct owned_list *list, const char *json, size_t size)
 {
-        struct owned_list *list = userdata;
-        const struct run *run = list->run;
         struct scan_object object;
-        int r;
+        int r = scan_object(json, size, &object);
 
-        if (!is_owned(run, owned))
-                return 0;
-        r = scan_object(owned->json, owned->json_size, &object);
-        if (r < 0 || list->count == REQUEST_OWNED_MAX)
-                return r < 0 ? r : 0;
-        if (list->out->size + owned->json_size > list->room)
+        if (r < 0)
+                return r;
+        if (list->out->size + size > list->room)
                 return -E2BIG; /* stop here: reading on would itself take the memory */
         if (list->count++ > 0)
                 text_append_string(list->out, ",");
         request_write_with_kind(list->config, &object, list->out);
         return 0;
+}
+
+static int add_object(const struct store_object *owned, void *userdata)
+{
+        struct owned_list *list = userdata;
+        int r;
+
+        if (!request_shows(list->run, owned->json, owned->json_size))
+                return 0;
+        r = write_child(list, owned->json, owned->json_size);
+        return r < 0 ? r : shown_add(&list->run->shown, list->config, owned->json, owned->json_size, false);
+}
+
+/* Those that the store does not show; it may have them by now. */
+static int add_presented(struct owned_list *list)
+{
+        const struct shown *shown = &list->run->shown;
+        int r = 0;
+
+        for (size_t i = 0; i < shown->count && r >= 0; i++)
+                if (shown->item[i].json && shown->item[i].config == list->config &&
+                    shown_find(shown, list->config, shown->item[i].key) == &shown->item[i])
+                        r = write_child(list, shown->item[i].json, strlen(shown->item[i].json));
+        return r;
 }
 
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
@@ -187,7 +205,7 @@ static int add_owned(struct run *run, struct text *out)
 
         if (!prefix)
                 return -ENOMEM;
-
+        shown_forget_stored(&run->shown);
         for (size_t i = 0; i < worker->watch_count; i++) {
                 struct worker_watch *watch = &worker->watch[i];
                 int r;
@@ -198,6 +216,8 @@ static int add_owned(struct run *run, struct text *out)
                 any = true;
                 list.config = watch->config;
                 r = store_visit_owned(watch->reader, run->order->uid, prefix, add_object, &list);
+                if (r >= 0 || r == -ENOENT)
+                        r = add_presented(&list);
                 if (r == -EBADMSG)
                         return run_store_damaged(run, watch->config);
                 if (r == -E2BIG)

@@ -8,6 +8,8 @@
 /* Appends an object of a store with its apiVersion and kind, which items of a LIST lack. */
 void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,
                              struct text *out);
+/* Whether an object of an owned kind is a child of the run's object by its owner references, and so in the request. */
+bool request_shows(const struct run *run, const char *json, size_t size);
 /* The run's object as the handler is given it; where its content is not known, its identity alone. *ret_json
  * is the caller's. 0, -ENOMEM, or that the object cannot be read. */
 int request_complete_object(const struct run *run, char **ret_json);

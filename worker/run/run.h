@@ -9,6 +9,7 @@
 #include "store/record.h"
 #include "store/store.h"
 #include "worker/run/answer.h"
+#include "worker/run/shown.h"
 #include "worker/watch.h"
 
 #define RUN_MESSAGE_MAX 2048 /* bytes of the message that a run ends with */
@@ -58,6 +59,9 @@ struct run {
                 char *json; /* the related objects, as an array; NULL: the watch has none */
                 uint64_t fingerprint;
         } related;
+
+        struct shown shown; /* the children, as the request shows them */
+        bool presented;     /* those that the store lacks were looked for */
 
         struct {
                 struct process *process; /* exec */

@@ -52,6 +52,7 @@ void run_free(struct run *run)
         free(run->json);
         free(run->recorded);
         free(run->related.json);
+        shown_done(&run->shown);
         free(run->excess);
         free(run->handler.output);
         free(run->now.json);
@@ -313,7 +314,8 @@ static void stage_go_on(struct run *run, enum run_stage stage)
                 write_prepare(run);
                 return;
         case RUN_STAGE_HANDLER:
-                handler_run(run);
+                if (!dependents_look(run))
+                        handler_run(run);
                 return;
         case RUN_STAGE_ANSWER:
                 write_start(run);

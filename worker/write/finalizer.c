@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "object/fingerprint.h"
+#include "worker/dependents/notes.h"
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
@@ -158,4 +159,67 @@ int finalizer_send(struct run *run)
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
         return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again);
+}
+
+/* ---- the finalizer of the garbage collector, and the note that it was there */
+
+#define ORPHAN_FINALIZER "orphan"
+#define ORPHANED_NAME    "orphaned"
+
+static bool is_orphaning(const struct run *run)
+{
+        struct finalizer_view view = {0};
+        const char *json = object_json(run);
+
+        return finalizer_look(json, strlen(json), ORPHAN_FINALIZER, &view) >= 0 && view.ours;
+}
+
+static bool is_noted(const struct run *run)
+{
+        _cleanup_free_ char *key = NULL, *value = NULL;
+
+        if (asprintf(&key, "%s/" ORPHANED_NAME, run->worker->config->operator_name) < 0)
+                return false;
+        value = notes_find(object_json(run), false, key);
+        return value != NULL;
+}
+
+bool orphan_is_wanted(const struct run *run)
+{
+        return is_orphaning(run) || is_noted(run);
+}
+
+int orphan_is_unnoted(struct run *run)
+{
+        return run->action == ACTION_FINALIZE && !run_is_of_deletion(run) && is_orphaning(run) &&
+               !is_noted(run);
+}
+
+static void on_noted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                     void *userdata)
+{
+        struct run *run = userdata;
+
+        run->request.transfer = NULL;
+        if (kube_error_is_not_found(&response->error))
+                step_done(run);
+        else if (response->error.failure != KUBE_FAILURE_NONE)
+                step_failed(run, "note that its children are orphaned", response);
+        else if (object_take_result(run, response) < 0)
+                run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
+        else
+                step_done(run);
+}
+
+int orphan_send(struct run *run)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        text_append_string(&body, "{\"metadata\":{\"uid\":");
+        text_json_string(&body, run->order->uid);
+        text_append_string(&body, ",\"resourceVersion\":");
+        text_json_string(&body, object_version(run));
+        text_printf(&body, ",\"annotations\":{\"%s/" ORPHANED_NAME "\":\"true\"}}}",
+                    run->worker->config->operator_name);
+        return body.failed ? -ENOMEM : patch_send(run, NULL, &body, on_noted, step_again);
 }

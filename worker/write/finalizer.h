@@ -11,3 +11,15 @@ int finalizer_is_wrong(struct run *run);
 int finalizer_must_go(struct run *run);
 /* Writes it, in both steps. 0, or why it cannot be started. */
 int finalizer_send(struct run *run);
+
+/*
+ * An object that is deleted with --cascade=orphan: its children stay. The API server puts the finalizer `orphan` on it, and the
+ * garbage collector takes that off as soon as no child refers to the object any more, long before a handler has cleaned up.
+ * Children that cannot refer to it, in other namespaces for example, say nothing of that; so the annotation
+ * OPERATOR/orphaned keeps it.
+ */
+/* Whether the object's children are to stay, as far as the object says so. */
+bool orphan_is_wanted(const struct run *run);
+/* A step of write.c, before the handler: writes the annotation. */
+int orphan_is_unnoted(struct run *run);
+int orphan_send(struct run *run);

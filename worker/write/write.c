@@ -74,11 +74,9 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
-        {false, finalizer_is_wrong, finalizer_send},
-        {true, has_dependents, dependents_send},
-        {true, has_object, send_object},
-        {true, status_prepare, status_send},
-        {true, finalizer_must_go, finalizer_send},
+        {false, finalizer_is_wrong, finalizer_send}, {false, orphan_is_unnoted, orphan_send},
+        {true, has_dependents, dependents_send},     {true, has_object, send_object},
+        {true, status_prepare, status_send},         {true, finalizer_must_go, finalizer_send},
 };
 
 static void write_done(struct run *run)

@@ -60,6 +60,12 @@ static int write_plan(const struct park_plan *plan, bool with_previous, struct t
                         text_append_string(out, ",");
                 write_dependent(&plan->wait.item[i], false, out);
         }
+        text_append_string(out, "],\"drop\":[");
+        for (size_t i = 0; i < plan->drop.count; i++) {
+                if (i > 0)
+                        text_append_string(out, ",");
+                write_dependent(&plan->drop.item[i], false, out);
+        }
         text_printf(out,
                     "],\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
                     "\",\"message\":",
@@ -129,7 +135,8 @@ int park_plan_read(const char *text, struct park_plan *ret)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *root = json_parse(text, strlen(text));
         const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
-        const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait"), *item;
+        const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait");
+        const cJSON *drop = cJSON_GetObjectItemCaseSensitive(root, "drop"), *item;
         struct park_plan plan = {
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
@@ -157,6 +164,11 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 if (r >= 0)
                         r = read_dependent(item, &plan.wait);
         }
+        cJSON_ArrayForEach(item, drop)
+        {
+                if (r >= 0)
+                        r = read_dependent(item, &plan.drop);
+        }
         if (r < 0) {
                 park_plan_done(&plan);
                 return r;
@@ -171,6 +183,7 @@ void park_plan_done(struct park_plan *plan)
         free(plan->message);
         free(plan->ready);
         dependent_list_done(&plan->wait);
+        dependent_list_done(&plan->drop);
         dependent_list_done(&plan->undo);
         *plan = (struct park_plan){0};
 }

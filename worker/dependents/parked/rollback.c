@@ -129,6 +129,7 @@ int rollback_next(struct dependents *dependents)
 
         while ((dependent = dependents_current(dependents))) {
                 struct text body = {.data = dependent->previous};
+                _cleanup_text_ struct text bound = TEXT_EMPTY;
                 int r;
 
                 if (dependent->lost && !dependent->settled)
@@ -141,9 +142,13 @@ int rollback_next(struct dependents *dependents)
                 r = dependents_resolve(dependents, dependent);
                 if (r != 0)
                         return r;
-                return dependent->looked
-                               ? dependents_send_body(dependents, dependent, &body, on_restored)
-                               : dependents_request(dependents, dependent, "GET", NULL, on_still_there);
+                if (!dependent->looked)
+                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL,
+                                                  on_still_there);
+                r = dependent_body_for(&body, dependent->uid, NULL, &bound);
+                return r < 0 ? r
+                             : dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound,
+                                                  on_restored);
         }
         return 0;
 }

@@ -10,6 +10,7 @@
 #include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"
+#include "worker/dependents/prune.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 #include "json/json.h"
@@ -47,13 +48,20 @@ void wait_judge(struct dependents *dependents, struct dependent *dependent, cons
                          dependent->name, why);
 }
 
-/* The lists borrow from `list`; the caller frees the two arrays. */
-static int choose(const struct dependent_list *list, bool rollback, struct park_plan *plan)
+/* The plan's lists borrow; choice_done() frees their arrays. */
+static int choose(const struct dependents *dependents, struct park_plan *plan)
 {
+        const struct dependent_list *list = &dependents->wanted, *known = &dependents->known;
+        bool rollback = dependents->run->watch->config->rollback;
+
         plan->wait.item = calloc(list->count + 1, sizeof(*list->item));
         plan->undo.item = calloc(list->count + 1, sizeof(*list->item));
-        if (!plan->wait.item || !plan->undo.item)
+        plan->drop.item = calloc(known->count + 1, sizeof(*known->item));
+        if (!plan->wait.item || !plan->undo.item || !plan->drop.item)
                 return -ENOMEM;
+        for (size_t i = 0; i < known->count; i++)
+                if (prune_is_due(dependents, &known->item[i]))
+                        plan->drop.item[plan->drop.count++] = known->item[i];
         for (size_t i = 0; i < list->count; i++) {
                 if (list->item[i].unready && (!plan->again || !list->item[i].applied))
                         plan->wait.item[plan->wait.count++] = list->item[i];
@@ -61,6 +69,13 @@ static int choose(const struct dependent_list *list, bool rollback, struct park_
                         plan->undo.item[plan->undo.count++] = list->item[i];
         }
         return 0;
+}
+
+static void choice_done(struct park_plan *plan)
+{
+        free(plan->wait.item);
+        free(plan->undo.item);
+        free(plan->drop.item);
 }
 
 void wait_begin(struct run *run)
@@ -83,12 +98,11 @@ void wait_begin(struct run *run)
         plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
         snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
         former_keep(dependents);
-        if ((ready && !plan.ready) || choose(&dependents->wanted, config->rollback, &plan) < 0)
+        if ((ready && !plan.ready) || choose(dependents, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
                 park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        free(plan.wait.item);
-        free(plan.undo.item);
+        choice_done(&plan);
         free(plan.ready);
 }
 
@@ -161,12 +175,11 @@ void wait_begin_for_kinds(struct dependents *dependents)
 
         snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
         former_keep(dependents);
-        if (choose(&dependents->wanted, config->rollback, &plan) < 0)
+        if (choose(dependents, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
                 park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        free(plan.wait.item);
-        free(plan.undo.item);
+        choice_done(&plan);
 }
 
 void wait_take_over(struct dependents *dependents)
@@ -188,6 +201,19 @@ void wait_take_over(struct dependents *dependents)
                         dependent->lost = done->lost;
                 }
         }
+}
+
+/* All are ready: what the answer has left out goes now, and the rest of the answer is written then. */
+static void begin_to_drop(struct dependents *dependents)
+{
+        dependent_list_done(&dependents->known);
+        dependents->known = dependents->plan.drop;
+        dependents->plan.drop = (struct dependent_list){0};
+        dependents->wait = dependents->undo = false;
+        dependents->drop = true;
+        dependents->phase = DEPENDENTS_PRUNE;
+        dependents->position = 0;
+        dependents_advance(dependents);
 }
 
 /* The kinds are served: the same attempt starts from the beginning, because its answer is not kept. */
@@ -303,7 +329,8 @@ static bool look_in_store(struct dependents *dependents, struct dependent *depen
         char why[WHY_MAX];
 
         if (!dependent->shown || !dependent->shown[0] ||
-            !dependents_in_store(dependents, dependent, &object) ||
+            !dependents_in_store(dependents, dependent, dependents_find_owned(dependents, dependent),
+                                 &object) ||
             resource_version_less(object.resource_version, dependent->shown))
                 return false;
         readiness = readiness_of(dependent->api_version, dependent->kind, object.json, why, sizeof(why));
@@ -328,7 +355,7 @@ int wait_next(struct dependents *dependents)
                 if (r != 0)
                         return r;
                 if (!dependents->plan.again)
-                        return dependents_request(dependents, dependent, "GET", NULL, on_looked);
+                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
                 note_look(dependents, READINESS_READY, "");
         }
         return 0;
@@ -359,6 +386,17 @@ static void fail(struct dependents *dependents)
                 run_finish(dependents->run, RESULT_RETRY, "%s", cause);
 }
 
+void wait_succeed(struct dependents *dependents)
+{
+        struct run *run = dependents->run;
+
+        former_drop(run, &dependents->plan.undo);
+        /* The answer still has the condition Ready to be written, and its requeueAfter. */
+        run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
+        run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
+        run_go_on(run, RUN_STAGE_ANSWER);
+}
+
 void wait_finish(struct dependents *dependents)
 {
         struct run *run = dependents->run;
@@ -370,12 +408,10 @@ void wait_finish(struct dependents *dependents)
 
         if (dependents->waiting[0] == '\0' && plan.again) {
                 begin_again(dependents);
+        } else if (dependents->waiting[0] == '\0' && plan.drop.count > 0) {
+                begin_to_drop(dependents);
         } else if (dependents->waiting[0] == '\0') {
-                former_drop(run, &plan.undo);
-                /* The answer still has the condition Ready to be written, and its requeueAfter. */
-                run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
-                run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
-                run_go_on(run, RUN_STAGE_ANSWER);
+                wait_succeed(dependents);
         } else if (dependents->failed.count > 0 || (!plan.silent && park_now(run) >= plan.deadline)) {
                 fail(dependents);
         } else {

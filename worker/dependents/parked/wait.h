@@ -25,5 +25,7 @@ void wait_take_over(struct dependents *dependents);
 int wait_take_ready(struct run *run, const struct park_plan *plan);
 /* A phase (phases.c): looks at each dependent that was not ready. */
 int wait_next(struct dependents *dependents);
+/* All are ready, and what the answer has left out is gone: goes on with the rest of the answer. */
+void wait_succeed(struct dependents *dependents);
 /* All were looked at: carries out what the answer has left to do, parks the run again, or ends it. */
 void wait_finish(struct dependents *dependents);

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose a child is, on a real API server: its creation, preconditions and managed fields decide."""
+import signal
+
+import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+
+MADE, ADOPTED, PART_OF = "widgets.example.com/made", "widgets.example.com/adopted", "applyset.k8s.io/part-of"
+
+
+def config_map(name, data=None, **metadata):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": data or {"a": "1"}}
+
+
+@pytest.fixture
+def start(cluster, operator, handler, namespace):
+    def start(**more):
+        operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], finalizer=True,
+                                           retry={"first": "100ms", "max": "500ms"}, **more)])
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+@pytest.fixture
+def config_maps(cluster, namespace):
+    return cluster.api.resource("v1", "configmaps", namespace)
+
+
+def status_is(widgets, status, name="w"):
+    wait_until(lambda: widgets.get(name).get("status") == status, lambda: f"the status {status}: {widgets.get(name)}", 60)
+
+
+@pytest.mark.parametrize("owns", [[], [{"apiVersion": "v1", "kind": "ConfigMap"}]], ids=["unwatched", "owned"])
+def test_from_foreign_to_adopted_to_released(start, operator, handler, widgets, config_maps, namespace, owns):
+    theirs = config_maps.create(body=config_map("a", {"theirs": "1"}), query={"fieldManager": "a-human"})
+    child = config_map("a", {"ours": "1"})
+    handler.answer({"children": [child, config_map("b")], "status": {"n": 1}})
+    start(owns=owns)
+    widgets.create("w")
+    said = operator.wait_for_log("1 of its children", key=f"{namespace}/w")["message"]
+    assert "it was written by a-human" in said and config_maps.get("a") == theirs
+    handler.answer({"children": [{"manifest": child, "adopt": True}, config_map("b")], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    found = config_maps.get("a")
+    assert found["data"] == {"theirs": "1", "ours": "1"} and ADOPTED in found["metadata"]["annotations"]
+    assert "ownerReferences" not in found["metadata"] and operator.logs(message_id=MESSAGE_ID["CHILD_ADOPTED"])
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w"), "its end", 60)
+    found = config_maps.get("a")
+    assert found["data"] == {"theirs": "1", "ours": "1"} and not config_maps.exists("b")
+    assert not {"annotations", "labels", "ownerReferences"} & set(found["metadata"])
+    operator.stop()
+
+
+def test_of_two_owners_that_name_one_child_one_has_it(start, operator, handler, widgets, config_maps, namespace):
+    handler.answer({"children": [config_map("a")], "status": {"made": True}})
+    start(children={"force": True})
+    for name in ("w", "v"):
+        widgets.create(name)
+    wait_until(lambda: any("made" in widget.get("status", {}) for widget in widgets.list()["items"]), "one of them to succeed", 60)
+    first, second = sorted(("w", "v"), key=lambda name: "made" not in widgets.get(name).get("status", {}))
+    said = operator.wait_for_log("1 of its children", key=f"{namespace}/{second}")["message"]
+    assert f"it is a child of Widget.example.com {namespace}/{first}" in said
+    widgets.delete(second)
+    wait_until(lambda: not widgets.exists(second), "its end", 60)
+    [owner] = config_maps.get("a")["metadata"]["ownerReferences"]
+    assert owner["name"] == first
+    operator.stop()
+
+
+def test_fields_that_are_left_out_go(start, operator, handler, widgets, config_maps):
+    """Nothing of a creation stays behind as a field that no apply of ours removes."""
+    handler.answer({"children": [config_map("a", {"kept": "1", "dropped": "1"})], "status": {"n": 1}})
+    start(owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    handler.answer({"children": [config_map("a", {"kept": "1"})], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    assert config_maps.get("a")["data"] == {"kept": "1"}
+    operator.stop()
+
+
+def test_orphaned_children_stay_in_other_namespaces_too(start, operator, handler, widgets, cluster, config_maps, namespace):
+    """No garbage collector runs here: the finalizer `orphan` stays until the test takes it off, as that would."""
+    cluster.api.resource("v1", "namespaces").create(f"{namespace}-o")
+    elsewhere = cluster.api.resource("v1", "configmaps", f"{namespace}-o")
+    handler.answer({"children": [config_map("a"), config_map("a", namespace=f"{namespace}-o")], "status": {"n": 1}})
+    start()
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    handler.behave(f'[ "$RECONCILED_ACTION" != finalize ] || {{ {handler.held}\n}}')
+    widgets.delete("w", {"propagationPolicy": "Orphan"})
+    handler.wait_for(name="w", action="finalize")
+    found = widgets.get("w")["metadata"]
+    assert found["annotations"]["widgets.example.com/orphaned"] == "true" and "orphan" in found["finalizers"]
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    config_maps.merge_patch("a", {"metadata": {"ownerReferences": None}})
+    widgets.merge_patch("w", {"metadata": {"finalizers": [name for name in found["finalizers"] if name != "orphan"]}})
+    handler.let_go()
+    handler.behave("exit 0")
+    operator.start_ready()
+    wait_until(lambda: not widgets.exists("w"), "its end", 60)
+    for released in (config_maps.get("a"), elsewhere.get("a")):
+        assert released["data"] == {"a": "1"} and not {"annotations", "labels", "ownerReferences"} & set(released["metadata"])
+    operator.stop()
+
+
+def test_one_object_that_two_groups_serve(start, operator, handler, widgets, cluster, namespace):
+    """A handler that follows an API from one group to the next must not lose its child."""
+    old, new = "extensions/v1beta1", "networking.k8s.io/v1"
+    if cluster.api.raw("GET", f"/apis/{old}/namespaces/{namespace}/ingresses").code == 404:
+        old, new = "v1", "events.k8s.io/v1"
+    plural = "ingresses" if "extensions" in old else "events"
+
+    def child(version):
+        meta = {"apiVersion": version, "metadata": {"name": "a", "namespace": namespace}}
+        if plural == "ingresses":
+            backend = {"serviceName": "s", "servicePort": 80} if version == old else {"service": {"name": "s", "port": {"number": 80}}}
+            return {**meta, "kind": "Ingress", "spec": {"backend" if version == old else "defaultBackend": backend}}
+        about = {"kind": "Widget", "namespace": namespace, "name": "w", "apiVersion": "example.com/v1"}
+        return {**meta, "kind": "Event", "reason": "R", "type": "Normal", "reportingComponent": "x", "reportingInstance": "y",
+                "action": "A", "eventTime": "2026-01-01T00:00:00.000000Z", "involvedObject": about} if version == old else \
+            {**meta, "kind": "Event", "reason": "R", "type": "Normal", "reportingController": "x", "reportingInstance": "y",
+             "action": "A", "eventTime": "2026-01-01T00:00:00.000000Z", "regarding": about}
+
+    handler.answer({"children": [child(old)], "status": {"n": 1}})
+    start()
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    served = cluster.api.resource(new, plural, namespace)
+    uid = served.get("a")["metadata"]["uid"]
+    handler.answer({"children": [child(new)], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    wait_until(lambda: widgets.get("w")["metadata"]["annotations"]["widgets.example.com/children"] ==
+               f"{new}/{child(new)['kind']}/{namespace}/a", "the list to name the new address alone", 60)
+    assert served.get("a")["metadata"]["uid"] == uid
+    operator.stop()

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose a child is, by its mark and its owner references. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/dependents/ownership.h"
+
+#define MADE       "\"op.example.com/made\":"
+#define ADOPTED    "\"op.example.com/adopted\":"
+#define CHILD      "ConfigMap/ns/a"
+#define OURS       "\"Widget.example.com/ns/w/u1//" CHILD "\""
+#define TWIN       "\"Widget.example.com/ns/w/u1/gold/" CHILD "\""
+#define FORMER     "\"Widget.example.com/ns/w/u0//" CHILD "\""
+#define OTHER      "\"Widget.example.com/ns/v/u1//" CHILD "\""
+#define COPIED     "\"Widget.example.com/ns/w/u1//ConfigMap/ns/b\""
+#define REF(uid)   "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"name\":\"w\",\"uid\":\"" uid "\"}"
+#define CONTROLLER "{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"controller\":true,\"uid\":\"u9\"}"
+
+static const struct dependent_owner owner = {.api_version = "example.com/v1",
+                                             .kind = "Widget",
+                                             .uid = "u1",
+                                             .namespace_name = (char[]){"ns"},
+                                             .name = (char[]){"w"},
+                                             .operator_name = "op.example.com"};
+static const struct dependent child = {.api_version = (char[]){"v1"},
+                                       .kind = (char[]){"ConfigMap"},
+                                       .namespace_name = (char[]){"ns"},
+                                       .name = (char[]){"a"}};
+
+static struct ownership_view judge(const char *annotations, const char *references)
+{
+        struct ownership_view view;
+        char json[2000];
+        int size = snprintf(
+                json, sizeof(json),
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"c1\",\"resourceVersion\":\"7\","
+                "\"annotations\":{%s},\"ownerReferences\":[%s],\"managedFields\":[{\"manager\":\"kubectl\"},"
+                "{\"manager\":\"helm\"},{\"manager\":\"kubectl\"}]}}",
+                annotations, references);
+
+        assert_int_equal(ownership_judge(&owner, &child, json, (size_t)size, &view), 0);
+        assert_string_equal(view.uid, "c1");
+        assert_string_equal(view.version, "7");
+        return view;
+}
+
+static void test_whose(void **state)
+{
+        static const struct {
+                const char *annotations, *references;
+                enum ownership whose;
+                bool made, claimed, shared;
+        } table[] = {
+                {MADE OURS, REF("u1"), OWNERSHIP_OURS, .made = true},
+                {MADE OURS, "", OWNERSHIP_OURS, .made = true},
+                {MADE OURS, REF("u1") "," REF("u5"), OWNERSHIP_OURS, .made = true, .shared = true},
+                {MADE OURS, REF("u5"), OWNERSHIP_OURS, .made = true, .shared = true},
+                {MADE OURS, CONTROLLER, OWNERSHIP_FOREIGN, .made = true, .claimed = true, .shared = true},
+                {ADOPTED OURS, "", OWNERSHIP_OURS},
+                {"\"x\":\"y\"," ADOPTED OURS, REF("u5"), OWNERSHIP_OURS, .shared = true},
+                {MADE COPIED "," ADOPTED OURS, "", OWNERSHIP_OURS},
+                {MADE TWIN, REF("u1"), OWNERSHIP_TWIN, .made = true},
+                {MADE FORMER, "", OWNERSHIP_FORMER, .made = true},
+                {MADE FORMER, REF("u0"), OWNERSHIP_FALLEN, .made = true},
+                {MADE FORMER, REF("u5"), OWNERSHIP_FORMER, .made = true, .shared = true},
+                {MADE OTHER, REF("u1"), OWNERSHIP_FOREIGN, .claimed = true},
+                {MADE COPIED, "", OWNERSHIP_FOREIGN},
+                {MADE "\"nonsense\"", "", OWNERSHIP_FOREIGN},
+                {MADE "7", "", OWNERSHIP_FOREIGN},
+                {"", "", OWNERSHIP_FOREIGN},
+                {"", REF("u1"), OWNERSHIP_OURS},
+                {"", REF("u1") "," CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
+                {"", CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                struct ownership_view view = judge(table[i].annotations, table[i].references);
+
+                print_message("%s %s\n", table[i].annotations, table[i].references);
+                assert_int_equal(view.whose, table[i].whose);
+                assert_int_equal(view.made, table[i].made);
+                assert_int_equal(view.claimed, table[i].claimed);
+                assert_int_equal(view.shared, table[i].shared);
+        }
+}
+
+static void test_texts_for_people(void **state)
+{
+        (void)state;
+        assert_string_equal(judge("", "").holder,
+                            "this operator has not created it: it was written by kubectl, helm");
+        assert_string_equal(judge(MADE OTHER, "").holder, "it is a child of Widget.example.com ns/v");
+        assert_string_equal(judge("", CONTROLLER).holder, "it is not ours: ReplicaSet web controls it");
+}
+
+static void test_its_own_mark_is_ours(void **state)
+{
+        _cleanup_text_ struct text mark = TEXT_EMPTY;
+
+        (void)state;
+        ownership_mark(&owner, &child, &mark);
+        assert_string_equal(mark.data, "Widget.example.com/ns/w/u1//ConfigMap/ns/a");
+}
+
+/* Bytes of a server that lies, or of somebody who may write the object. */
+static void test_bounds(void **state)
+{
+        static const char *const broken[] = {"", "{}", "[]", "{\"metadata\":{\"uid\":\"u\"}}",
+                                             "{\"metadata\":{\"uid\":\"\",\"resourceVersion\":\"1\"}}"};
+        char annotations[1500], longest[1200];
+        struct ownership_view view;
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(broken); i++)
+                assert_true(ownership_judge(&owner, &child, broken[i], strlen(broken[i]), &view) < 0);
+        memset(longest, 'x', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = '\0';
+        snprintf(annotations, sizeof(annotations), MADE "\"Widget.example.com/ns/w/%.300s//" CHILD "\"",
+                 longest);
+        assert_int_equal(judge(annotations, "").whose, OWNERSHIP_FOREIGN);
+        snprintf(annotations, sizeof(annotations), MADE "\"Widget.example.com/ns/w/u1/%.300s/" CHILD "\"",
+                 longest);
+        assert_int_equal(judge(annotations, "").whose, OWNERSHIP_FOREIGN);
+        snprintf(annotations, sizeof(annotations), MADE "\"Widget.example.com/ns/%s/u1//" CHILD "\"",
+                 longest);
+        assert_int_equal(judge(annotations, "").whose, OWNERSHIP_FOREIGN);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_whose),
+                cmocka_unit_test(test_texts_for_people),
+                cmocka_unit_test(test_its_own_mark_is_ours),
+                cmocka_unit_test(test_bounds),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See ownership.h. The value of a mark is Kind.group/NAMESPACE/NAME/UID/ID/Kind/NAMESPACE/NAME: the owner, the id of the
+ * watch, the child. No part has a slash. The child's group is not in it: one object may be served by two groups.
+ */
+#include "worker/dependents/ownership.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- the mark */
+
+static void write_owner(const struct dependent_owner *owner, struct text *out)
+{
+        const char *slash = strchr(owner->api_version, '/');
+
+        text_printf(out, "%s%s%.*s/%s/%s/", owner->kind, slash ? "." : "",
+                    slash ? (int)(slash - owner->api_version) : 0, owner->api_version, owner->namespace_name,
+                    owner->name);
+}
+
+static void write_child(const struct dependent *dependent, struct text *out)
+{
+        text_printf(out, "/%s/%s/%s", dependent->kind, dependent->namespace_name, dependent->name);
+}
+
+void ownership_mark(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out)
+{
+        write_owner(owner, out);
+        text_printf(out, "%s/%s", owner->uid, owner->id ? owner->id : "");
+        write_child(dependent, out);
+}
+
+struct mark {
+        bool is_made, of_owner; /* by name */
+        char uid[IDENTITY_UID_MAX + 1];
+};
+
+struct mark_search {
+        char made[300], adopted[300]; /* the keys */
+        struct span value[2];         /* of made, of adopted */
+};
+
+static int take_annotation(struct span key, struct span value, void *userdata)
+{
+        struct mark_search *search = userdata;
+
+        if (scan_string_equals(key, search->made))
+                search->value[0] = value;
+        else if (scan_string_equals(key, search->adopted))
+                search->value[1] = value;
+        return 0;
+}
+
+static bool search_marks(const struct dependent_owner *owner, const struct scan_object *object,
+                         struct mark_search *search)
+{
+        snprintf(search->made, sizeof(search->made), "%s/" MADE_NAME, owner->operator_name);
+        snprintf(search->adopted, sizeof(search->adopted), "%s/" ADOPTED_NAME, owner->operator_name);
+        return object->annotations.start && object->annotations.start[0] == '{' &&
+               scan_members(object->annotations, take_annotation, search) >= 0;
+}
+
+bool ownership_is_marked(const struct dependent_owner *owner, struct span text)
+{
+        struct mark_search search = {0};
+        struct scan_object object;
+
+        return scan_object(text.start, text.size, &object) >= 0 && search_marks(owner, &object, &search) &&
+               (search.value[0].start || search.value[1].start);
+}
+
+/* Cuts the text at its last slash; returns what is behind it, or NULL. */
+static char *cut_last(char *text)
+{
+        char *slash = strrchr(text, '/');
+
+        if (!slash)
+                return NULL;
+        *slash = '\0';
+        return slash + 1;
+}
+
+/* "Widget.example.com/default/a" for people. */
+static void describe_holder(const char *owner, struct ownership_view *view)
+{
+        const char *space = strchr(owner, '/');
+
+        if (!space)
+                return;
+        snprintf(view->holder, sizeof(view->holder), "it is a child of %.*s %s", (int)(space - owner), owner,
+                 space[1] == '/' ? space + 2 : space + 1);
+}
+
+/* Returns false: this is no mark of this very child. */
+static bool read_mark(const struct dependent_owner *owner, const struct dependent *dependent, char *value,
+                      struct mark *mark, struct ownership_view *view)
+{
+        _cleanup_text_ struct text child = TEXT_EMPTY, own = TEXT_EMPTY;
+        size_t size = strlen(value);
+        char *id, *uid;
+
+        write_child(dependent, &child);
+        write_owner(owner, &own);
+        if (child.failed || own.failed || size < child.size ||
+            strcmp(value + size - child.size, child.data) != 0)
+                return false;
+        value[size - child.size] = '\0';
+        id = cut_last(value);
+        uid = cut_last(value);
+        if (!id || !uid || strlen(uid) > IDENTITY_UID_MAX || strlen(id) >= sizeof(view->id))
+                return false;
+        snprintf(mark->uid, sizeof(mark->uid), "%s", uid);
+        snprintf(view->id, sizeof(view->id), "%s", id);
+        own.data[own.size - 1] = '\0';
+        mark->of_owner = strcmp(value, own.data) == 0;
+        describe_holder(value, view);
+        return true;
+}
+
+static bool find_mark(const struct dependent_owner *owner, const struct dependent *dependent,
+                      const struct scan_object *object, struct mark *mark, struct ownership_view *view)
+{
+        struct mark_search search = {0};
+
+        if (!search_marks(owner, object, &search))
+                return false;
+        for (size_t i = 0; i < ELEMENTS(search.value); i++) {
+                _cleanup_free_ char *value = NULL;
+
+                mark->is_made = i == 0;
+                if (search.value[i].start && scan_string(search.value[i], &value) >= 0 &&
+                    read_mark(owner, dependent, value, mark, view))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- owner references */
+
+struct reference {
+        struct span kind, name, uid, controller;
+};
+
+static int take_member(struct span key, struct span value, void *userdata)
+{
+        struct reference *reference = userdata;
+
+        if (scan_string_equals(key, "kind"))
+                reference->kind = value;
+        else if (scan_string_equals(key, "name"))
+                reference->name = value;
+        else if (scan_string_equals(key, "uid"))
+                reference->uid = value;
+        else if (scan_string_equals(key, "controller"))
+                reference->controller = value;
+        return 0;
+}
+
+struct reference_search {
+        const char *ours, *former; /* UIDs; former "": there is none */
+        bool is_ours, is_former, others, controlled;
+        char controller[300];
+};
+
+static int look_at_reference(struct span element, void *userdata)
+{
+        struct reference_search *search = userdata;
+        struct reference reference = {0};
+        _cleanup_free_ char *kind = NULL, *name = NULL;
+        int r = element.start[0] == '{' ? scan_members(element, take_member, &reference) : 0;
+
+        if (r < 0 || !reference.uid.start)
+                return r;
+        if (scan_string_equals(reference.uid, search->ours)) {
+                search->is_ours = true;
+                return 0;
+        }
+        if (search->former[0] && scan_string_equals(reference.uid, search->former)) {
+                search->is_former = true;
+                return 0;
+        }
+        search->others = true;
+        if (reference.controller.size != strlen("true") ||
+            memcmp(reference.controller.start, "true", 4) != 0)
+                return 0;
+        search->controlled = true;
+        if (scan_string(reference.kind, &kind) >= 0 && scan_string(reference.name, &name) >= 0)
+                snprintf(search->controller, sizeof(search->controller), "%s %s controls it", kind, name);
+        return 0;
+}
+
+/* ---- who else has written to it */
+
+#define NOT_CREATED "this operator has not created it"
+
+struct manager_search {
+        char *text;
+        size_t size, used;
+};
+
+static int take_manager(struct span key, struct span value, void *userdata)
+{
+        struct manager_search *search = userdata;
+        _cleanup_free_ char *name = NULL;
+
+        if (!scan_string_equals(key, "manager") || scan_string(value, &name) < 0 ||
+            strstr(search->text, name))
+                return 0;
+        search->used += (size_t)snprintf(search->text + search->used, search->size - search->used, "%s%s",
+                                         search->used > 0 ? ", " : NOT_CREATED ": it was written by ", name);
+        if (search->used >= search->size)
+                search->used = search->size - 1;
+        return 0;
+}
+
+static int look_at_entry(struct span element, void *userdata)
+{
+        return element.start[0] == '{' ? scan_members(element, take_manager, userdata) : 0;
+}
+
+static void describe_managers(const struct scan_object *object, struct ownership_view *view)
+{
+        struct manager_search search = {view->holder, sizeof(view->holder), 0};
+
+        snprintf(view->holder, sizeof(view->holder), NOT_CREATED);
+        if (object->managed_fields.start && object->managed_fields.start[0] == '[')
+                (void)scan_elements(object->managed_fields, look_at_entry, &search);
+}
+
+/* ---- the judgement */
+
+static enum ownership judge(const struct dependent_owner *owner, bool is_marked, const struct mark *mark,
+                            const struct reference_search *found, const struct ownership_view *view)
+{
+        if (found->controlled || (is_marked && !mark->of_owner))
+                return OWNERSHIP_FOREIGN;
+        if (!is_marked)
+                return found->is_ours ? OWNERSHIP_OURS : OWNERSHIP_FOREIGN;
+        if (strcmp(mark->uid, owner->uid) != 0)
+                return found->is_former ? OWNERSHIP_FALLEN : OWNERSHIP_FORMER;
+        return strcmp(view->id, owner->id ? owner->id : "") == 0 ? OWNERSHIP_OURS : OWNERSHIP_TWIN;
+}
+
+int ownership_judge(const struct dependent_owner *owner, const struct dependent *dependent, const char *json,
+                    size_t size, struct ownership_view *ret)
+{
+        struct ownership_view view = {0};
+        struct reference_search found = {.ours = owner->uid, .former = ""};
+        struct scan_object object;
+        struct mark mark = {0};
+        size_t uid_size = 0, version_size = 0;
+        bool is_marked;
+        int r = scan_object(json, size, &object);
+
+        if (r >= 0)
+                r = scan_string_into(object.uid, view.uid, IDENTITY_UID_MAX, &uid_size);
+        if (r >= 0)
+                r = scan_string_into(object.resource_version, view.version, IDENTITY_VERSION_MAX,
+                                     &version_size);
+        if (r < 0 || uid_size == 0 || version_size == 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        is_marked = find_mark(owner, dependent, &object, &mark, &view);
+        if (is_marked && mark.of_owner && strcmp(mark.uid, owner->uid) != 0)
+                found.former = mark.uid;
+        if (object.owner_references.start && object.owner_references.start[0] == '[')
+                r = scan_elements(object.owner_references, look_at_reference, &found);
+        if (r < 0)
+                return r;
+        view.whose = judge(owner, is_marked, &mark, &found, &view);
+        view.made = is_marked && mark.is_made && mark.of_owner;
+        view.claimed = found.controlled || (is_marked && !mark.of_owner);
+        view.shared = found.others;
+        view.referred = found.is_ours;
+        view.going = object.deletion_timestamp.start != NULL;
+        if (found.controlled && (!is_marked || mark.of_owner))
+                snprintf(view.holder, sizeof(view.holder), "it is not ours: %s", found.controller);
+        else if (!is_marked)
+                describe_managers(&object, &view);
+        *ret = view;
+        return 0;
+}

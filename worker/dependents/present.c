@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See present.h. */
+#include "worker/dependents/present.h"
+
+#include <errno.h>
+
+#include "worker/dependents/notes.h"
+#include "worker/dependents/ownership.h"
+#include "worker/run/request.h"
+#include "worker/run/shown.h"
+#include "worker/write/object.h"
+
+/* ---- whether there is one */
+
+static bool owns_anything(const struct run *run)
+{
+        for (size_t i = 0; i < run->worker->watch_count; i++) {
+                const struct record_watch *config = run->worker->watch[i].config;
+
+                if (!config->related && strcmp(config->owner, run->watch->config->name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+bool present_is_due(const struct run *run)
+{
+        _cleanup_free_ char *record = NULL;
+
+        if (run->action != ACTION_RECONCILE || run->presented || !owns_anything(run))
+                return false;
+        record = notes_find_record(run, object_json(run));
+        return record && record[0];
+}
+
+/* ---- looking */
+
+static int show(struct dependents *dependents, const struct dependent *dependent,
+                const struct record_watch *owned, const char *json, size_t size)
+{
+        struct ownership_view view;
+        int r = ownership_judge(&dependents->owner, dependent, json, size, &view);
+
+        if (r < 0)
+                return r;
+        return view.whose == OWNERSHIP_OURS || view.whose == OWNERSHIP_FORMER
+                       ? shown_add(&dependents->run->shown, owned, json, size, true)
+                       : 0;
+}
+
+static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                     void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        int r = 0;
+
+        dependents->run->request.transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                r = show(dependents, dependent, dependents_find_owned(dependents, dependent), response->body,
+                         response->body_size);
+                dependents->position++;
+        } else if (kube_error_is_not_found(&response->error)) {
+                dependents->position++;
+        } else if (!dependents_take_failure(dependents, "cannot be looked at", response)) {
+                return;
+        }
+        if (r < 0)
+                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
+        else
+                dependents_advance(dependents);
+}
+
+/* 1: the request shows it; 0: the store does not have it. */
+static int look_in_store(struct dependents *dependents, const struct dependent *dependent,
+                         const struct record_watch *owned)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+        int r;
+
+        if (!dependents_in_store(dependents, dependent, owned, &object))
+                return 0;
+        if (request_shows(dependents->run, object.json, object.json_size))
+                return 1;
+        r = show(dependents, dependent, owned, object.json, object.json_size);
+        return r < 0 ? r : 1;
+}
+
+int present_next(struct dependents *dependents)
+{
+        struct dependent *dependent;
+
+        for (; (dependent = dependents_current(dependents)); dependents->position++) {
+                const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+                int r = owned ? look_in_store(dependents, dependent, owned) : 1;
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        continue;
+                r = dependents_resolve(dependents, dependent);
+                return r != 0 ? r
+                              : dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_found);
+        }
+        return 0;
+}
