@@ -266,7 +266,8 @@ static const struct verb verb[] = {
          "a watch and perhaps a key (namespace/name)",
          verb_logs,
          "WATCH [KEY] [-- OPTION...]",
-         "Becomes journalctl with the fields of the watch, or of one object of it; what follows\n-- are options of journalctl"},
+         "Becomes journalctl with the fields of the watch, or of one object of it; what follows\n"
+         "-- are options of journalctl"},
         {"check",
          "whether a configuration has mistakes",
          "jc",

@@ -19,7 +19,8 @@ int close_in(const char *who, const char *const *path, const struct sandbox *san
         if (r != -EOPNOTSUPP)
                 return r;
         log_warning(
-                "%s runs without its sandbox: the kernel has no system call filters (seccomp), or they are not allowed here",
+                "%s runs without its sandbox: the kernel has no system call filters (seccomp), or they are "
+                "not allowed here",
                 who);
         return 0;
 }

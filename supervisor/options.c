@@ -28,10 +28,22 @@ static void help(void)
         puts("Usage: reconciled [--config FILE] [OPTION...]\n"
              "Run a Kubernetes operator whose handlers are programs of any language.\n\n"
              "  --config FILE            the configuration (default: " RECONCILED_SYSCONFDIR
-             "/reconciled.yaml\n                           and the *.yaml files of conf.d beside it)\n  --check                  check the configuration, report every mistake, and exit\n  --log TARGET             auto, journal, json or text (default: auto)\n  --log-level LEVEL        error, warning, notice, info (default) or debug (each success, too)\n  --state-directory DIR    store and ledger (default: $STATE_DIRECTORY or " RECONCILED_STATEDIR
+             "/reconciled.yaml\n"
+             "                           and the *.yaml files of conf.d beside it)\n"
+             "  --check                  check the configuration, report every mistake, and exit\n"
+             "  --log TARGET             auto, journal, json or text (default: auto)\n"
+             "  --log-level LEVEL        error, warning, notice, info (default) or debug (each success, "
+             "too)\n"
+             "  --state-directory DIR    store and ledger (default: $STATE_DIRECTORY or " RECONCILED_STATEDIR
              ")\n"
              "  --runtime-directory DIR  control socket (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
-             ")\n  --record DIR             record each run's request and answer, one file a run (newest 1000)\n  --discard-state          if another release wrote the state folder: start without it\n  --help, --version\n\nExit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n77 the API server refuses us, 78 configuration. See reconciled(1).");
+             ")\n"
+             "  --record DIR             record each run's request and answer, one file a run (the newest "
+             "1000)\n"
+             "  --discard-state          if another release wrote the state folder: start without it\n"
+             "  --help, --version\n\n"
+             "Exit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n"
+             "77 the API server refuses us, 78 configuration. See reconciled(1).");
 }
 
 /* systemd lists several folders with colons; the first is ours. */

@@ -183,7 +183,9 @@ static int adopt_cluster(struct watcher *watcher)
                 log_write(
                         LOG_ERR, MESSAGE_ID_DELETIONS_SUSPENDED,
                         LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
-                        "watch %s: %s is another cluster (%s) than the one its ledger belongs to (%s); objects that are missing here are not treated as deleted. Point the operator back to its cluster, or give it another state folder",
+                        "watch %s: %s is another cluster (%s) than the one its ledger belongs to (%s); "
+                        "objects that are missing here are not treated as deleted. Point the operator back "
+                        "to its cluster, or give it another state folder",
                         config->watch, kube_client_server(watcher->client), watcher->cluster,
                         config->known_cluster);
         }
@@ -212,7 +214,8 @@ static int identity_known(struct watcher *watcher, const char *cluster)
         if (watcher->cluster && !is_still_the_same(watcher, cluster))
                 return child_fatal(
                         watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                        "another cluster (%s, it was %s) answers at %s; objects that it lacks are not treated as deleted, and the operator restarts",
+                        "another cluster (%s, it was %s) answers at %s; objects that it lacks are not "
+                        "treated as deleted, and the operator restarts",
                         cluster, watcher->cluster, kube_client_server(watcher->client));
         if (!watcher->cluster) {
                 watcher->cluster = strdup(cluster);

@@ -19,15 +19,15 @@ int store_failed(struct watcher *watcher, int status)
                 log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
                           LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
                           "the object store of watch %s is damaged (a checksum is wrong); it is being "
-                          "rebuilt from "
-                          "the API server",
+                          "rebuilt from the API server",
                           watcher->config->watch);
                 r = store_rebuild(watcher->store, &error);
                 error_done(&error);
                 if (r >= 0)
                         return child_fatal(
                                 watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                "the object store was damaged and has been removed; the next start fills it again");
+                                "the object store was damaged and has been removed; the next start fills it "
+                                "again");
                 status = r;
         }
         if (status == -ENOSPC && watcher->config->memory_max > 0)

@@ -87,9 +87,10 @@ static void add_limits_note(cJSON *notes, const struct config *config)
 {
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config_has_limits(&config->watch[i])) {
-                        add_note(
-                                notes,
-                                "handler.limits can be enforced as configured only in a control group that is delegated to the operator (drop-in cgroups.conf); its log and reconciledctl status show how they are enforced");
+                        add_note(notes,
+                                 "handler.limits can be enforced as configured only in a control group that "
+                                 "is delegated to the operator (drop-in cgroups.conf); its log and "
+                                 "reconciledctl status show how they are enforced");
                         return;
                 }
 }
@@ -122,10 +123,11 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
                 if (!config->watch[i].owner && !config->watch[i].finalizer)
                         text_printf(&names, "%s%s", names.size > 0 ? ", " : "", config->watch[i].name);
         if (names.size > 0)
-                add_note(
-                        notes,
-                        "without a finalizer (%s), deletions while no operator runs are found only if the state folder outlives the operator's pod: use a StatefulSet with a volume claim, not a Deployment with an emptyDir",
-                        names.data);
+                add_note(notes,
+                         "without a finalizer (%s), deletions while no operator runs are found only if the "
+                         "state folder outlives the operator's pod: use a StatefulSet with a volume claim, "
+                         "not a Deployment with an emptyDir",
+                         names.data);
 }
 
 /* The kinds that handlers may answer as children, as far as they are known without running one. */

@@ -230,11 +230,10 @@ static void add_cluster_role(const struct rbac_options *options, const struct co
         cJSON *rules = cJSON_AddArrayToObject(role, "rules");
         bool wide = false;
 
-        add_rule(
-                rules,
-                &(struct rule){
-                        "to recognize the cluster, so that a change of clusters is not mistaken for deletions",
-                        "v1", "namespaces", "kube-system", "get"});
+        add_rule(rules,
+                 &(struct rule){"to recognize the cluster, so that a change of clusters is not mistaken for "
+                                "deletions",
+                                "v1", "namespaces", "kube-system", "get"});
         for (size_t i = 0; i < config->watch_count; i++)
                 if (is_cluster_wide(&config->watch[i])) {
                         add_rules(options, &config->watch[i], rules);
@@ -321,10 +320,10 @@ static void add_account(const struct rbac_options *options, const struct config 
         add_binding(options, "Role", name, namespace, list);
         snprintf(name, sizeof(name), "%s:handler:%s", config->operator_name, account);
         manifest = add_manifest(list, RBAC_VERSION, "Role", name, namespace);
-        snprintf(
-                comment, sizeof(comment),
-                "add what the handler of watch %s may do on the API server; keep your rules when you print this again",
-                watch->name);
+        snprintf(comment, sizeof(comment),
+                 "add what the handler of watch %s may do on the API server; keep your rules when you print "
+                 "this again",
+                 watch->name);
         cJSON_AddStringToObject(manifest, MANIFEST_COMMENT, comment);
         cJSON_AddArrayToObject(manifest, "rules");
         bind_account("Role", name, namespace, account, namespace, list);

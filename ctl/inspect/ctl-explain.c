@@ -67,11 +67,11 @@ static bool say_paused(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->watch, "pausedSince") == 0)
                 return false;
-        text_printf(
-                text,
-                "the watch is paused, for %s%s%s: until `reconciledctl resume %s`, only `reconciledctl retry` runs its objects",
-                ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
-                ctl_text(facts->watch, "name"));
+        text_printf(text,
+                    "the watch is paused, for %s%s%s: until `reconciledctl resume %s`, only `reconciledctl "
+                    "retry` runs its objects",
+                    ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
+                    ctl_text(facts->watch, "name"));
         return true;
 }
 
@@ -83,7 +83,8 @@ static bool say_awaits(const struct facts *facts, struct text *text)
                 return false;
         text_printf(
                 text,
-                "the watch waits until watch %s is in sync: its handler would mistake objects that are not known yet for deleted ones",
+                "the watch waits until watch %s is in sync: its handler would mistake objects that are not "
+                "known yet for deleted ones",
                 other);
         return true;
 }
@@ -96,8 +97,8 @@ static bool say_queued(const struct facts *facts, struct text *text)
         if (strcmp(state, "suspect") == 0) {
                 text_printf(
                         text,
-                        "it waits (%s) to run alone, when nothing else runs, because the operator crashed over it %" PRIu64
-                        " %s",
+                        "it waits (%s) to run alone, when nothing else runs, because the operator crashed "
+                        "over it %" PRIu64 " %s",
                         ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
                         counted(ctl_number(facts->row, "crashes"), "time", "times"));
                 return true;
@@ -236,7 +237,8 @@ static bool say_gone(const struct facts *facts, struct text *text)
                 return false;
         text_append_string(
                 text,
-                "it was handled, and the watch does not know it any more: the watch is checking whether it was deleted or left the selection");
+                "it was handled, and the watch does not know it any more: the watch is checking whether it "
+                "was deleted or left the selection");
         return true;
 }
 
@@ -246,7 +248,8 @@ static bool say_unreadable(const struct facts *facts, struct text *text)
                 return false;
         text_printf(
                 text,
-                "no run is owed to it; whether it has changed is unknown, because the watch's store cannot be read: %s",
+                "no run is owed to it; whether it has changed is unknown, because the watch's store cannot "
+                "be read: %s",
                 strerror(-facts->stored_status));
         return true;
 }

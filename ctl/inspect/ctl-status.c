@@ -80,7 +80,8 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 puts("    its runs wait until its handler has a token");
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
-                printf("    the runs in flight at the last end are unknown: objects whose resourceVersion has changed since their last run run once\n");
+                printf("    the runs in flight at the last end are unknown: objects whose resourceVersion "
+                       "has changed since their last run run once\n");
         if (ctl_text(watch, "waitsFor")[0])
                 printf("    its runs wait until watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)

@@ -69,14 +69,14 @@ int ctl_release_finalizer(const char *runtime_directory, char **argument, const 
         if (is_alive(runtime_directory, object)) {
                 fprintf(stderr,
                         "reconciledctl: %s of watch %s is not being deleted: our finalizer stays on it; "
-                        "delete "
-                        "it first\n",
+                        "delete it first\n",
                         argument[1], argument[0]);
                 return EXIT_CODE_SOFTWARE;
         }
 
         if (!consent->json)
-                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler created stays.\n",
+                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler "
+                       "created stays.\n",
                        argument[1], argument[0]);
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
@@ -123,7 +123,8 @@ static void print_plan(const cJSON *list)
 {
         const cJSON *watch;
 
-        puts("The operator's finalizers will be taken off, without any cleanup, and it will run nothing else:");
+        puts("The operator's finalizers will be taken off, without any cleanup, and it will run nothing "
+             "else:");
         cJSON_ArrayForEach(watch, list)
         {
                 printf("watch %s: %" PRIu64 " %s\n", ctl_text(watch, "name"), ctl_number(watch, "objects"),
@@ -173,8 +174,7 @@ static void list_unknown(const cJSON *status, struct text *text)
                 else if (ctl_text(watch, "unseen")[0])
                         text_printf(text,
                                     "; objects that watch %s does not select may carry its finalizer, and "
-                                    "cannot "
-                                    "be looked at: %s",
+                                    "cannot be looked at: %s",
                                     ctl_text(watch, "name"), ctl_text(watch, "unseen"));
                 else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
                         text_printf(text, "; not all objects of watch %s were looked at yet",
@@ -243,7 +243,8 @@ int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *co
         int r;
 
         if (!consent->json)
-                puts("The operator starts again, puts its finalizers on again, and reconciles the objects that have lost them.");
+                puts("The operator starts again, puts its finalizers on again, and reconciles the objects "
+                     "that have lost them.");
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);

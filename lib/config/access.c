@@ -99,7 +99,9 @@ static int allow(const char *path, const uid_t *user, size_t count, unsigned rig
         if (r == -EOPNOTSUPP)
                 return error_set(
                         error, r,
-                        "%s: the file system has no POSIX ACLs, so handlers that run as another user (handler.user) cannot be given access to their own credentials only; choose a runtime directory on another file system, such as tmpfs",
+                        "%s: the file system has no POSIX ACLs, so handlers that run as another user "
+                        "(handler.user) cannot be given access to their own credentials only; choose a "
+                        "runtime directory on another file system, such as tmpfs",
                         path);
         return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
 }

@@ -63,7 +63,9 @@ static bool check_ids(struct reader *reader, yaml_node_t *node, const char *path
         else
                 problem_add(
                         reader, node, false, key,
-                        "is missing: watch %s (%s:%u) watches the same kind, and only one of them may be without an id. Give one to the new watch, and never change it: its finalizers and lists of children are named after it",
+                        "is missing: watch %s (%s:%u) watches the same kind, and only one of them may be "
+                        "without an id. Give one to the new watch, and never change it: its finalizers and "
+                        "lists of children are named after it",
                         other->name, other->file, other->line);
         return true;
 }
@@ -79,7 +81,8 @@ static void check_conditions(struct reader *reader, yaml_node_t *node, const cha
         snprintf(key, sizeof(key), "%.200s.readyCondition", path);
         problem_add(
                 reader, mapping_find(reader, node, "readyCondition"), true, key,
-                "watch %s (%s:%u) reports on the same objects in the same condition %s: each overwrites the other's report; name two types",
+                "watch %s (%s:%u) reports on the same objects in the same condition %s: each overwrites the "
+                "other's report; name two types",
                 other->name, other->file, other->line, watch->ready_condition);
 }
 

@@ -324,7 +324,7 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
                 } else if (holds_nul(reader, key, inner) || holds_nul(reader, value_node, inner)) {
                         continue;
                 } else if (is_duplicate(reader, node, pair, name)) {
-                        problem_add(reader, key, false, inner, "is here twice");
+                        problem_add(reader, key, false, inner, "is given twice");
                 } else {
                         grown[*count] = (struct config_pair){0};
                         (void)set_string(reader, &grown[*count].name, name);
@@ -494,7 +494,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
                             suggestion ? "is unknown; did you mean \"%s\"?" : "is unknown%s",
                             suggestion ? suggestion : "");
         } else if (is_duplicate(reader, mapping, pair, name)) {
-                problem_add(reader, key_node, false, inner, "is here twice");
+                problem_add(reader, key_node, false, inner, "is given twice");
         } else if (target != reader->config || take_place(reader, key_node, inner, key)) {
                 read_value(reader, value, inner, key, target);
         }

@@ -390,14 +390,16 @@ static int nothing_found(struct error *error)
         if (!list || !list[0])
                 return error_set(
                         error, -ENOENT,
-                        "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, ~/.kube/config), and this is not a pod (KUBERNETES_SERVICE_HOST is not set)");
+                        "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, ~/.kube/config), and "
+                        "this is not a pod (KUBERNETES_SERVICE_HOST is not set)");
         name = list + sizeof(credentials) - 1;
         end = strstr(list, ".service/");
         if (strncmp(list, credentials, sizeof(credentials) - 1) != 0 || !end || end < name)
-                return error_set(
-                        error, -ENOENT,
-                        "no kubeconfig was found: $KUBECONFIG is %s, which does not exist; cluster.kubeconfig can name another",
-                        list);
+                return error_set(error, -ENOENT,
+                                 "no kubeconfig was found: $KUBECONFIG is %s, which does not exist; "
+                                 "cluster.kubeconfig "
+                                 "can name another",
+                                 list);
         /* reconciled@NAME takes reconciled.NAME.kubeconfig. */
         if (asprintf(&source, "/etc/credstore/reconciled%s%.*s.kubeconfig", *name == '@' ? "." : "",
                      (int)(end - name - (*name == '@')), name + (*name == '@')) < 0) {
@@ -406,7 +408,8 @@ static int nothing_found(struct error *error)
         }
         return error_set(
                 error, -ENOENT,
-                "no kubeconfig was found: %s is missing, or another file that LoadCredential= of the unit names (%s does not exist); cluster.kubeconfig can name another",
+                "no kubeconfig was found: %s is missing, or another file that LoadCredential= of the unit "
+                "names (%s does not exist); cluster.kubeconfig can name another",
                 source, list);
 }
 

@@ -452,10 +452,10 @@ void cgroup_take(bool limits, struct cgroup_delegation *ret)
         turn_on(folder);
         ret->controllers = controllers_in(folder, "cgroup.subtree_control");
         if (available != ret->controllers)
-                snprintf(
-                        ret->why, sizeof(ret->why),
-                        "controllers of the control group %.150s cannot be turned on: it holds other processes",
-                        folder);
+                snprintf(ret->why, sizeof(ret->why),
+                         "controllers of the control group %.150s cannot be turned on: it holds other "
+                         "processes",
+                         folder);
         else
                 say_missing(ret->controllers, ret->why, sizeof(ret->why));
         ret->folder = TAKE_PTR(folder);

@@ -49,7 +49,8 @@ static int check_mode(const char *path, const struct stat *st, bool is_parent, b
                 return 0;
         return error_set(
                 error, -EPERM,
-                "%s may be written by others (mode %04o): they could tamper with the operator's files; remove that right (chmod %s %s), or choose a folder that only this user can write",
+                "%s may be written by others (mode %04o): they could tamper with the operator's files; "
+                "remove that right (chmod %s %s), or choose a folder that only this user can write",
                 path, (unsigned)(st->st_mode & 07777), others ? "o-w" : "g-w", path);
 }
 

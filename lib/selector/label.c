@@ -133,7 +133,8 @@ static int take_label_value(struct parser *parser, struct requirement *requireme
         if (length > 0 && !is_name(parser->place, length))
                 return error_set(
                         parser->error, -EINVAL,
-                        "\"%.*s\" is not a value of a label: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+                        "\"%.*s\" is not a value of a label: at most 63 letters, digits, '-', '_' and '.', "
+                        "with a letter or digit at both ends",
                         (int)length, parser->place);
         r = requirement_add_value(requirement, strndup(parser->place, length));
         parser->place += length;

@@ -169,7 +169,8 @@ int configure_can_tell(const struct supervisor *supervisor, const struct config 
         return error_set(
                 error, r, "%s",
                 r == -EMSGSIZE
-                        ? "the configuration is too large: the commands, selectors and jq programs of all watches may have 200 KiB together"
+                        ? "the configuration is too large: the commands, selectors and jq programs of all "
+                          "watches may have 200 KiB together"
                 : r == -EINVAL ? "a text from the environment is not UTF-8"
                                : strerror(-r));
 }

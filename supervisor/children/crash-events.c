@@ -46,7 +46,8 @@ static int report_quarantined(const char *watch_name, const struct ledger_row *r
         snprintf(
                 note, sizeof(note),
                 "the operator crashed %" PRIu64
-                " %s while it ran this object, and does not run it until it changes or its quarantine ends: %.300s",
+                " %s while it ran this object, and does not run it until it changes or its quarantine ends: "
+                "%.300s",
                 row->crashes, counted(row->crashes, "time", "times"), row->last_error);
         utf8_clean(note);
         return report(reporter, watch_name, row->key, row->uid, "Quarantined", note);

@@ -106,10 +106,10 @@ static void tell_held_back(const struct throttles *throttles, const struct messa
                 return; /* an overload for a moment */
         duration_format((throttle->until_boottime - now + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
-        log_write(
-                LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
-                "the API server asks us to wait%s%s for %s (Retry-After): %s; only runs that need such requests wait",
-                slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
+        log_write(LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
+                  "the API server asks us to wait%s%s for %s (Retry-After): %s; only runs that need such "
+                  "requests wait",
+                  slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
 }
 
 void tell_throttle(struct child_slot *from, const struct message_throttle *throttle)

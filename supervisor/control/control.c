@@ -220,11 +220,13 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         if (!release && owned_awaited(watch))
                 return refuse_query(
                         peer,
-                        "the watch does not know all objects of its owned and related kinds yet; its runs wait for that");
+                        "the watch does not know all objects of its owned and related kinds yet; its runs "
+                        "wait for that");
         if (!release && access_awaited(watch))
                 return refuse_query(
                         peer,
-                        "the watch's handler has no token yet for its access to the API server; the watch's runs wait for it");
+                        "the watch's handler has no token yet for its access to the API server; the watch's "
+                        "runs wait for it");
         r = run_now(watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubtful_release(watch, query->argument[1].value);

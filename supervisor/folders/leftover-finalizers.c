@@ -62,8 +62,12 @@ static void log_leftover(const struct supervisor *supervisor, const struct lefto
         kind_of(left, kind, sizeof(kind));
         log_write(
                 LOG_WARNING, MESSAGE_ID_FINALIZERS_LEFT, LOG_FIELDS({"RECONCILED_WATCH", left->watch}),
-                "objects of kind %s may carry the finalizer %s of watch %s, which no configured watch takes off: they cannot be deleted until it is taken off (the watch's handler ran for %" PRIu64
-                " of them). For a while, configure a watch of that kind with `finalizer: false`, the same operator name and the same id, or run: kubectl get %s -A -o json | jq '.items[] | select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | kubectl replace -f -; then remove its line from %s/" FILE_NAME,
+                "objects of kind %s may carry the finalizer %s of watch %s, which no configured watch takes "
+                "off: they cannot be deleted until it is taken off (the watch's handler ran for %" PRIu64
+                " of them). For a while, configure a watch of that kind with `finalizer: false`, the same "
+                "operator name and the same id, or run: kubectl get %s -A -o json | jq '.items[] | "
+                "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "
+                "kubectl replace -f -; then remove its line from %s/" FILE_NAME,
                 kind, left->finalizer, left->watch, left->objects, kind, left->finalizer, left->finalizer,
                 supervisor->options->state_directory);
 }

@@ -106,11 +106,11 @@ void secrets_warn(const struct supervisor *supervisor)
         if (!config_needs_memory(supervisor->config))
                 return;
         if (supervisor->secrets.on_disk)
-                log_write(
-                        LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                        "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
-                        " is memory (tmpfs) that this user can use; give the operator a runtime directory in memory",
-                        supervisor->options->runtime_directory);
+                log_write(LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                          "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
+                          " is memory (tmpfs) that this user can use; give the operator a runtime directory "
+                          "in memory",
+                          supervisor->options->runtime_directory);
         else if (strcmp(supervisor->secrets.parent, supervisor->options->runtime_directory) != 0)
                 log_info("the runtime directory %s is on a disk: Secrets are kept in memory, in %s",
                          supervisor->options->runtime_directory, supervisor->secrets.folder);

@@ -77,10 +77,11 @@ static int discard(struct supervisor *supervisor, const char *path, struct error
                 r = ledger_set_aside(path, "discarded", &aside);
         if (r < 0)
                 return error_set(error, r, "--discard-state: %s", strerror(-r));
-        log_write(
-                LOG_WARNING, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
-                "--discard-state: the state folder has another format; its object stores are removed, its ledger is set aside as %s; every object is handled again, and deletions that happened while the operator was down are found only through finalizers",
-                aside);
+        log_write(LOG_WARNING, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
+                  "--discard-state: the state folder has another format; its object stores are removed, its "
+                  "ledger is set aside as %s; every object is handled again, and deletions that happened "
+                  "while the operator was down are found only through finalizers",
+                  aside);
         return 0;
 }
 
@@ -104,12 +105,15 @@ static void warn_of_loss(const char *path, const char *aside)
         if (aside)
                 log_write(
                         LOG_ERR, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
-                        "the ledger %s was corrupt and has been set aside as %s; every object is handled again, and deletions that happened while the operator was down are found only for objects in the object store",
+                        "the ledger %s was corrupt and has been set aside as %s; every object is handled "
+                        "again, and deletions that happened while the operator was down are found only for "
+                        "objects in the object store",
                         path, aside);
         else
-                log_warning(
-                        "the ledger %s is gone, but there are object stores of an earlier life; every object is handled again, and deletions are found only for objects in the stores",
-                        path);
+                log_warning("the ledger %s is gone, but there are object stores of an earlier life; every "
+                            "object is handled again, and deletions are found only for objects in the "
+                            "stores",
+                            path);
 }
 
 int state_ledger_open(struct supervisor *supervisor, struct error *error)

@@ -47,7 +47,8 @@ static int check_reach(const struct supervisor *supervisor, const struct config_
                 return 0; /* what could not be found out was told before */
         return error_set(
                 error, -EACCES,
-                "%s:%u: the user %s, which runs the handlers of watch %s, cannot reach their credentials in %s: open the folders above it to that user (chmod o+x), or choose another runtime directory",
+                "%s:%u: the user %s, which runs the handlers of watch %s, cannot reach their credentials in "
+                "%s: open the folders above it to that user (chmod o+x), or choose another runtime directory",
                 watch->file, watch->line, handler->user, watch->name, path);
 }
 

@@ -46,7 +46,8 @@ static int end_operator(const struct watch *watch, const struct message_access *
 
         supervisor_fatal(
                 supervisor_of(watch), code, NULL, NULL,
-                "the handler of watch %s has had no access to the API server for longer than the watch's deadline: %s",
+                "the handler of watch %s has had no access to the API server for longer than the watch's "
+                "deadline: %s",
                 watch->config->name, message->reason);
         return 0;
 }

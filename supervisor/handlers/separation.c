@@ -65,7 +65,8 @@ static const char *what_is_missing(const struct config_handler *handler)
                 return "this user or its group does not exist in the operator's user namespace "
                        "(PrivateUsers=no, drop-in user.conf)";
         if (others_are_hidden())
-                return "/proc hides the processes of other users, so the operator could not end what a handler leaves behind (ProtectProc=default, drop-in user.conf)";
+                return "/proc hides the processes of other users, so the operator could not end what a "
+                       "handler leaves behind (ProtectProc=default, drop-in user.conf)";
         return NULL;
 }
 
@@ -129,7 +130,8 @@ static int warn_readable(const struct supervisor *supervisor, const struct confi
                         return r;
                 if (r > 0)
                         log_warning(
-                                "credentials not separated: the user %s, which runs the handlers of watch %s, can read %s; remove that right (chmod o-r, g-r)",
+                                "credentials not separated: the user %s, which runs the handlers of watch "
+                                "%s, can read %s; remove that right (chmod o-r, g-r)",
                                 handler->user, watch->name, path[i]);
         }
         return 0;

@@ -82,7 +82,9 @@ static void end_for_new_version(struct supervisor *supervisor)
 {
         log_write(
                 LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
-                "the program of operator %s has been replaced by another version, which a reload cannot start: running handlers may finish, then the operator ends with exit code %d (%s), so that it is started again",
+                "the program of operator %s has been replaced by another version, which a reload cannot "
+                "start: running handlers may finish, then the operator ends with exit code %d (%s), so that "
+                "it is started again",
                 supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
         supervisor->exit_code = EXIT_CODE_SOFTWARE;
         stop_gracefully(supervisor);

@@ -76,7 +76,7 @@ def test_no_ghost_is_left(running, operator, handler, widgets, ending, handled_b
     running(ending, handled_before)
     leave(operator, widgets)
     go_on(handler)
-    operator.wait_for_log("not selected any more", key="default/a")
+    operator.wait_for_log("after the object had left the selection", key="default/a")
     nothing_is_left(operator, handler, widgets, ["reconcile"] * (1 + handled_before))
 
 

@@ -156,7 +156,7 @@ def test_an_id_that_is_added_is_told(twins):
     twins.operator.configure(twins.server, [gold, {**silver, "id": "silver"}])
     twins.operator.start_ready().wait_synced()
     found = twins.operator.wait_for_log(message_id=MESSAGE_ID["FINALIZERS_LEFT"])
-    assert f"may carry the finalizer {GOLD}, which watch silver put on them" in found["message"]
+    assert f"may carry the finalizer {GOLD} of watch silver" in found["message"]
     twins.operator.stop()
 
 

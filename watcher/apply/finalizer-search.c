@@ -160,7 +160,8 @@ static void finalizer_search_failed(struct finalizer_search *search, const struc
         failures_tell(watcher, error, serial);
         if (search->unseen[0] == '\0')
                 log_warning(
-                        "watch %s: cannot list the objects that it does not select: %s; they may carry its finalizer, and the list is tried again. Grant the verb 'list' without a selector",
+                        "watch %s: cannot list the objects that it does not select: %s; they may carry its "
+                        "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
         retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures),

@@ -195,7 +195,8 @@ static void tell_refusal(const struct question *question, const struct kube_resp
                 return;
         watcher->verification->refusal_told = true;
         log_error(
-                "watch %s: cannot tell whether %s was deleted: the API server refuses the request (%s); its deletion waits. Grant the verb 'get' in addition to 'list' and 'watch'",
+                "watch %s: cannot tell whether %s was deleted: the API server refuses the request (%s); its "
+                "deletion waits. Grant the verb 'get' in addition to 'list' and 'watch'",
                 watcher->config->watch, question->stored.key, response->error.message);
 }
 

@@ -26,10 +26,10 @@ static void note_missing(struct stream *stream)
         const char *watch = stream->watcher->config->watch;
 
         if (stream->presence != NAMESPACE_MISSING)
-                log_write(
-                        LOG_WARNING, MESSAGE_ID_NAMESPACE_MISSING, LOG_FIELDS({"RECONCILED_WATCH", watch}),
-                        "watch %s: namespace %s does not exist: nothing is handled there until it is created; correct 'namespaces' if it is misspelt",
-                        watch, stream->namespace_name);
+                log_write(LOG_WARNING, MESSAGE_ID_NAMESPACE_MISSING, LOG_FIELDS({"RECONCILED_WATCH", watch}),
+                          "watch %s: namespace %s does not exist: nothing is handled there until it is "
+                          "created; correct 'namespaces' if it is misspelt",
+                          watch, stream->namespace_name);
         stream->presence = NAMESPACE_MISSING;
 }
 

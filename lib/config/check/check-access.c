@@ -83,7 +83,8 @@ static void check_credentials(struct reader *reader, yaml_node_t *node, const ch
                 if (!is_file_name(credential->name))
                         problem_add(
                                 reader, place, false, key,
-                                "is not a name of a credential: at most 200 letters, digits, '-', '_' and '.', not beginning with a '.'");
+                                "is not a name of a credential: at most 200 letters, digits, '-', '_' and "
+                                "'.', not beginning with a '.'");
                 else if (handler->kubernetes && (strcmp(credential->name, "kubeconfig") == 0 ||
                                                  strcmp(credential->name, "token") == 0))
                         problem_add(reader, place, false, key,

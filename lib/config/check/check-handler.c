@@ -154,7 +154,8 @@ static void check_environment(struct reader *reader, yaml_node_t *handler_node, 
                 if (!is_variable(variable->name))
                         problem_add(
                                 reader, place, false, key,
-                                "is not a name of a variable: letters, digits and '_', not beginning with a digit");
+                                "is not a name of a variable: letters, digits and '_', not beginning with a "
+                                "digit");
                 else if (strncmp(variable->name, OUR_PREFIX, strlen(OUR_PREFIX)) == 0)
                         problem_add(reader, place, false, key,
                                     "names that begin with " OUR_PREFIX " are set by reconciled");

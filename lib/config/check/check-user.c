@@ -57,5 +57,6 @@ void check_user(struct reader *reader, yaml_node_t *node, const char *key, struc
         if (handler->uid == 0)
                 problem_add(
                         reader, node, false, key,
-                        "the user root does not separate handlers from the operator; name another user, or leave it out");
+                        "the user root does not separate handlers from the operator; name another user, or "
+                        "leave it out");
 }

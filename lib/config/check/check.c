@@ -124,10 +124,10 @@ static void check_operator_name(struct reader *reader, const char *name)
                 problem_add(reader, NULL, false, "operator",
                             "is missing; give the operator a name like widgets.example.com");
         else if (!is_subdomain(name) || !strchr(name, '.'))
-                problem_add(
-                        reader, NULL, false, "operator",
-                        "\"%s\" is not a DNS name with a dot, like widgets.example.com (it prefixes finalizers and is the field manager)",
-                        name);
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is not a DNS name with a dot, like widgets.example.com (it prefixes "
+                            "finalizers and is the field manager)",
+                            name);
         else if (strlen(name) > OPERATOR_MAX)
                 problem_add(reader, NULL, false, "operator",
                             "\"%s\" is longer than %d bytes: the API server accepts no longer field manager",
@@ -185,7 +185,7 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
                 for (size_t j = 0; j < i; j++)
                         if (strcmp(watch->namespace[j], name) == 0)
                                 problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
-                                            "\"%s\" is here twice", name);
+                                            "\"%s\" is given twice", name);
         }
 }
 
@@ -437,7 +437,8 @@ static void check_owned_names(struct reader *reader)
                                 if (config->watch[j].name && strcmp(config->watch[j].name, name) == 0)
                                         problem_add(
                                                 reader, NULL, false, "watches",
-                                                "\"%s\" (line %u) is also the name of a watch of the kind that watch %s %s",
+                                                "\"%s\" (line %u) is also the name of a watch of the kind "
+                                                "that watch %s %s",
                                                 name, config->watch[j].line, parent->name,
                                                 k < parent->owns_count ? "owns" : "is related to");
                 }

@@ -157,7 +157,8 @@ static int restore(struct watch *watch, const struct record_change *change, cons
                 controller, LOG_NOTICE, NULL,
                 LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
                            {"RECONCILED_UID", change->uid}),
-                "%s of watch %s exists again: its deletion was not handled yet and is dropped; the object is reconciled",
+                "%s of watch %s exists again: its deletion was not handled yet and is dropped; the object "
+                "is reconciled",
                 change->key, watch->config->name);
         return keep_row(watch, &back) ? change_push(watch, change, CHANGE_UPDATED, &back, RUN_RESTORED, 0)
                                       : 0;

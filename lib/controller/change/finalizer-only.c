@@ -118,10 +118,10 @@ static void log_finalizer_failure(const struct watch *watch, const struct messag
                                watch->config->finalizer ? "put on" : "taken off", done->key, done->watch,
                                done->message, text);
         else if (lost)
-                controller_log(
-                        watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_RESTORED, fields,
-                        "%s of watch %s had lost our finalizer, though it is not being deleted: the finalizer was put on again; after another loss it is put on after %s",
-                        done->key, done->watch, text);
+                controller_log(watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_RESTORED, fields,
+                               "%s of watch %s had lost our finalizer, though it is not being deleted: the "
+                               "finalizer was put on again; after another loss it is put on after %s",
+                               done->key, done->watch, text);
         else
                 controller_log(watch->controller, LOG_DEBUG, NULL, fields,
                                "our finalizer was %s %s of watch %s",

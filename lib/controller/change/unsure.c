@@ -60,7 +60,8 @@ int unsure_begin(struct controller *controller, const char *why)
         if (r >= 0 && why)
                 controller_log(
                         controller, LOG_WARNING, MESSAGE_ID_UNSURE, NULL,
-                        "%s: objects whose resourceVersion changed while we were down run once, at low priority: they may have been changed and reverted",
+                        "%s: objects whose resourceVersion changed while we were down run once, at low "
+                        "priority: they may have been changed and reverted",
                         why);
         return r;
 }

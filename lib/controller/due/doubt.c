@@ -38,7 +38,8 @@ static void tell_doubt(struct controller *controller, const struct ledger_doubt 
                 controller, LOG_ERR, MESSAGE_ID_DOUBTFUL,
                 LOG_FIELDS({"RECONCILED_WATCH", doubt->watch}, {"RECONCILED_KEY", doubt->key},
                            {"RECONCILED_UID", doubt->uid}, {"RECONCILED_CRASHES", crashes}),
-                "%s of watch %s is doubtful: its watcher died or hung while %s (crash %s over it); %s, for %s or until `reconciledctl release %s %s`; all other objects are handled as usual",
+                "%s of watch %s is doubtful: its watcher died or hung while %s (crash %s over it); %s, for "
+                "%s or until `reconciledctl release %s %s`; all other objects are handled as usual",
                 doubt->key, doubt->watch,
                 doubt->unread ? "it read the object" : "a jq program of the watch ran on it", crashes,
                 doubt->unread ? "it is left out"

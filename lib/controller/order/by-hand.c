@@ -89,7 +89,8 @@ int release_finalizer(struct watch *watch, const char *key, const char *why, uin
                         watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_RELEASED,
                         LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key},
                                    {"RECONCILED_USER", name}, {"RECONCILED_WHY", why}),
-                        "our finalizer is taken off %s of watch %s by hand (user %s): %s; what its handler created may be left over",
+                        "our finalizer is taken off %s of watch %s by hand (user %s): %s; what its handler "
+                        "created may be left over",
                         key, watch->config->name, name, why);
         return r;
 }

@@ -25,7 +25,8 @@ static void tell_paused(const struct watch *watch, const char *since)
                 watch->controller, LOG_WARNING, MESSAGE_ID_PAUSED,
                 LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_USER", user},
                            {"RECONCILED_WHY", watch->pause_reason}),
-                "watch %s is paused%s (user %s)%s%s; none of its objects run until `reconciledctl resume %s`; changes are kept",
+                "watch %s is paused%s (user %s)%s%s; none of its objects run until `reconciledctl resume "
+                "%s`; changes are kept",
                 watch->config->name, since, user, watch->pause_reason[0] ? ": " : "", watch->pause_reason,
                 watch->config->name);
 }

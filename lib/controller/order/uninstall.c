@@ -184,7 +184,8 @@ void uninstall_review(struct controller *controller)
         controller->uninstall.told = true;
         controller_log(
                 controller, LOG_NOTICE, MESSAGE_ID_UNINSTALLED, NULL,
-                "no object carries a finalizer of operator %s any more: stop and remove the operator now. It runs nothing, even after a restart, until `reconciledctl uninstall --cancel`",
+                "no object carries a finalizer of operator %s any more: stop and remove the operator now. "
+                "It runs nothing, even after a restart, until `reconciledctl uninstall --cancel`",
                 controller->config->operator_name);
 }
 
@@ -203,7 +204,8 @@ static void uninstall_begin(struct controller *controller, uint64_t since, uint6
         snprintf(name, sizeof(name), "%llu", (unsigned long long)user);
         controller_log(
                 controller, LOG_WARNING, MESSAGE_ID_UNINSTALLING, LOG_FIELDS({"RECONCILED_USER", name}),
-                "operator %s is %suninstalled (user %s): its finalizers are taken off all objects, and nothing else runs, even after a restart, until `reconciledctl uninstall --cancel`",
+                "operator %s is %suninstalled (user %s): its finalizers are taken off all objects, and "
+                "nothing else runs, even after a restart, until `reconciledctl uninstall --cancel`",
                 controller->config->operator_name, how, name);
 }
 
@@ -254,7 +256,8 @@ int uninstall_cancel(struct controller *controller, uint64_t user)
         controller_log(
                 controller, LOG_WARNING, MESSAGE_ID_UNINSTALL_CANCELLED,
                 LOG_FIELDS({"RECONCILED_USER", name}),
-                "the uninstallation of operator %s was cancelled (user %s): the operator starts again and puts its finalizers on again",
+                "the uninstallation of operator %s was cancelled (user %s): the operator starts again and "
+                "puts its finalizers on again",
                 controller->config->operator_name, name);
         return 0;
 }

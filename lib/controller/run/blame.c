@@ -43,7 +43,9 @@ void blame_tell(struct controller *controller, const struct config_watch *config
                 controller, LOG_ERR, MESSAGE_ID_QUARANTINED,
                 LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", row->key},
                            {"RECONCILED_UID", row->uid}, {"RECONCILED_CRASHES", crashes}),
-                "%s of watch %s is in quarantine: the operator crashed %s times over it without a success in between; it runs again when it changes, after %s, or after `reconciledctl release %s %s`; all other objects are handled as usual",
+                "%s of watch %s is in quarantine: the operator crashed %s times over it without a success "
+                "in between; it runs again when it changes, after %s, or after `reconciledctl release %s "
+                "%s`; all other objects are handled as usual",
                 row->key, config->name, crashes,
                 duration_format(config->quarantine_usec, duration, sizeof(duration)), config->name,
                 row->key);

@@ -179,7 +179,8 @@ static void forget_vanished(struct ending *ending)
                 ending->watch->controller, LOG_WARNING, MESSAGE_ID_VANISHED,
                 LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                            {"RECONCILED_UID", done->uid}),
-                "%s of watch %s is gone although its `finalize` had not succeeded: %s; what its handler created may be left over",
+                "%s of watch %s is gone although its `finalize` had not succeeded: %s; what its handler "
+                "created may be left over",
                 done->key, done->watch, done->message);
 }
 
@@ -375,7 +376,8 @@ static int outcome_leave(struct ending *ending)
                 ending->watch->controller, LOG_INFO, NULL,
                 LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                            {"RECONCILED_UID", done->uid}),
-                "%s of %s of watch %s ended (%s) after the object had left the selection; its result is dropped%s%s",
+                "%s of %s of watch %s ended (%s) after the object had left the selection; its result is "
+                "dropped%s%s",
                 run_action_name(done->action), done->key, done->watch, run_result_name(done->result),
                 done->message[0] ? ": " : "", done->message);
         return 0;
