@@ -114,16 +114,16 @@ def test_many(start, operator, handler, widgets):
     """More than a page of the ledger, and more than the status lists."""
     handler.behave("exit 65")
     start()
-    for number in range(620):
+    for number in range(160):
         widgets.create(f"permanent{number}")
-    wait_until(lambda: counts(operator)[1] == 620, "all of them to fail", 60)
+    wait_until(lambda: counts(operator)[1] == 160, "all of them to fail", 60)
     assert len(operator.ctl.status()["failing"]) == 100
-    assert "... and 610 more of these" in operator.ctl.run("status").stdout
+    assert "... and 150 more of these" in operator.ctl.run("status").stdout
     (handler.folder / "mended").touch()
-    assert "620 objects run" in operator.ctl.run("retry", "--all-failed").stdout
+    assert "160 objects run" in operator.ctl.run("retry", "--all-failed").stdout
     wait_until(lambda: counts(operator) == (0, 0, 0), "all of them to succeed", 60)
     operator.stop()
-    assert handler.count() == 1240
+    assert handler.count() == 320
 
 
 def test_quarantine_stays(start, operator, handler, widgets):

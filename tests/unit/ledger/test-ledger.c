@@ -164,7 +164,7 @@ static int64_t rows_on_disk(const char *condition)
 }
 
 /* More than are kept in memory, and than are written at once. */
-#define MANY 10000
+#define MANY 6000
 
 static void change_many(struct ledger *ledger, uint64_t fingerprint, uint64_t attempts)
 {
