@@ -42,7 +42,9 @@ def build(folder):
     run("git", "add", "-A", cwd=source)
     run("git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "-m", "x", cwd=source)
     run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source,
-        env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym"})
+        env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym",
+             # What is stripped need not be made; before a release all is as it will be.
+             **({} if os.environ.get("RECONCILED_FULL") == "1" else {"DEB_CFLAGS_APPEND": "-g0"})})
     return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
 
 
