@@ -358,7 +358,8 @@
  * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
  * was written): that change triggers no run. known_version: up to this version every change since what was
- * read is our own; 0 = none. requeue_after_usec: 0 = none. message: of the handler, or the error.
+ * read is our own; 0 = none. requeue_after_usec: 0 = none; of RESULT_RETRY, in the place of the backoff.
+ * message: of the handler, or the error.
  * changed: an attempt was undone, and the object is another one now than that which failed: it runs at once.
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must

@@ -12,8 +12,9 @@
 #include "worker/write/condition.h"
 #include "json/json.h"
 
-static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
-                                    "done",   "id",    "children",     "fatal",   "events", "conditions"};
+static const char *const known[] = {"status",    "patch",      "requeueAfter", "message",  "error",
+                                    "permanent", "done",       "id",           "children", "fatal",
+                                    "events",    "conditions", "retryAfter"};
 
 /* Members that a patch may not touch, and why. */
 static const struct {
@@ -77,13 +78,30 @@ static int check_patch(const cJSON *patch, struct error *error)
         return check_members(metadata, "metadata", error);
 }
 
-static int take_requeue(struct answer *answer, const cJSON *value, struct error *error)
+static int take_duration(uint64_t *place, const cJSON *value, struct error *error)
 {
         const char *text = cJSON_GetStringValue(value);
 
-        if (!text || duration_parse(text, &answer->requeue_after_usec) < 0)
-                return wrong_answer(error, "requeueAfter",
+        if (!text || duration_parse(text, place) < 0)
+                return wrong_answer(error, value->string,
                                     "must be a duration as text, like \"30s\" or \"1h30m\"");
+        return 0;
+}
+
+/* What an answer with an error may not carry, because nothing more is done for the object in this run. */
+static int check_failing(const struct answer *answer, struct error *error)
+{
+        if (answer->dependents)
+                return wrong_answer(error, "children",
+                                    "are not applied by an answer with `error`; leave one of them out");
+        if (answer->patch)
+                return wrong_answer(error, "patch",
+                                    "is not written by an answer with `error`; leave one of them out");
+        if (answer->requeue_after_usec > 0)
+                return wrong_answer(error, "requeueAfter",
+                                    "is for a success; beside `error`, say `retryAfter`");
+        if (answer->retry_after_usec > 0 && (answer->permanent || answer->fatal))
+                return wrong_answer(error, "retryAfter", "cannot be, since the error is permanent or fatal");
         return 0;
 }
 
@@ -107,7 +125,7 @@ static int unknown_key(const char *key, struct error *error)
 {
         return wrong_answer(
                 error, key,
-                "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, "
+                "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, retryAfter, "
                 "permanent, fatal, "
                 "done and children");
 }
@@ -136,7 +154,9 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 return events_check(value, error);
         }
         if (strcmp(key, "requeueAfter") == 0)
-                return take_requeue(answer, value, error);
+                return take_duration(&answer->requeue_after_usec, value, error);
+        if (strcmp(key, "retryAfter") == 0)
+                return take_duration(&answer->retry_after_usec, value, error);
         if (strcmp(key, "id") == 0)
                 return 0; /* a serving handler's; the run was found by it */
         if (strcmp(key, "children") == 0) {
@@ -289,6 +309,11 @@ int answer_parse(const char *output, size_t size, struct answer *ret, struct err
                 r = take_members(&answer, error);
         if (r >= 0)
                 r = take_texts(&answer, output + start, size - start, error);
+        if (r >= 0 && answer.error)
+                r = check_failing(&answer, error);
+        if (r >= 0 && !answer.error && answer.retry_after_usec > 0)
+                r = wrong_answer(error, "retryAfter",
+                                 "is for an error, but there is no `error`; say `requeueAfter`");
         if (r >= 0 && !answer.error && (answer.permanent || answer.fatal))
                 r = wrong_answer(error, answer.fatal ? "fatal" : "permanent",
                                  "says how bad an error is, but there is no `error`");

@@ -26,6 +26,7 @@ struct answer {
         bool permanent;          /* ... and that it will, until the object changes */
         bool fatal;              /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec;
+        uint64_t retry_after_usec; /* beside an error: in the place of the backoff; 0 if there is none */
 };
 
 /* 0: `ret` filled (empty for empty output); 1: the output is no answer; -EINVAL with the place in `error`,

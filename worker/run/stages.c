@@ -97,7 +97,9 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .settling = run->parked.plan,
                 .settle_after_usec = run->parked.after_usec,
                 .held_usec = run->request.held_until > now ? run->request.held_until - now : 0,
-                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
+                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec
+                                      : result == RESULT_RETRY ? run->answer.retry_after_usec
+                                                               : 0,
                 .message = text,
                 .duration_usec = now - run->started,
                 .handler_cpu_usec = run->handler.usage.cpu_usec,

@@ -473,7 +473,8 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         if (!recorder || run_is_replay(run) || run_is_of_deletion(run) || run->action == ACTION_FINALIZER ||
             is_of_events(event.watch))
                 return;
-        if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && dependents_waiting(run)))
+        if (result == RESULT_SUCCESS || run->answer.error ||
+            (result == RESULT_SETTLING && dependents_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)
                 {
                         event.type = text_or(item, "type", "Normal");

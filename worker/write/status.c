@@ -264,6 +264,13 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
         utf8_clean(message);
 }
 
+/* Whether the handler's answer is an error that says more about the object than its text. */
+static bool carries_more(const struct run *run)
+{
+        return run->answer.error && (run->answer.status || run->answer.conditions) &&
+               !run_is_of_deletion(run) && run->action != ACTION_UNSELECTED;
+}
+
 /* Returns false: there is nothing to show, or it cannot be shown. */
 static bool prepare_failure(struct run *run, enum run_result result, const char *text)
 {
@@ -279,8 +286,14 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
                 ready.reason = "Waiting";
         status_describe_failure(run, text, message, sizeof(message));
         ready.message = message;
-        list = merge_conditions(run, &ready, false);
-        return list && make_status(run, list, false) >= 0 && changes_something(run);
+        if (carries_more(run) && obstacle(run)) {
+                log_warning(
+                        "watch %s, %s: status and conditions beside the handler's error are not written: %s",
+                        run->order->watch, run->order->key, obstacle(run));
+                return false;
+        }
+        list = merge_conditions(run, wants_ready(run) ? &ready : NULL, carries_more(run));
+        return list && make_status(run, list, carries_more(run)) >= 0 && changes_something(run);
 }
 
 static void send_failure(struct run *run);
@@ -321,8 +334,9 @@ static void send_failure(struct run *run)
 bool status_tell_failure(struct run *run, enum run_result result, const char *text)
 {
         if (run_is_replay(run) || (!status_is_failure(result) && result != RESULT_SETTLING) ||
-            !wants_ready(run) || !run->json || run->cancelled || run->request.transfer ||
-            run->request.discovery || fingerprint_is_partial(run->object.json, run->object.json_size))
+            (!wants_ready(run) && !carries_more(run)) || !run->json || run->cancelled ||
+            run->request.transfer || run->request.discovery ||
+            fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
         if (!prepare_failure(run, result, text))
                 return false;

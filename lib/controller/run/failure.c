@@ -143,7 +143,10 @@ int ending_failed(struct ending *ending)
                 return give_up_object(ending,
                                       "the limit of retry.attempts is reached: not tried again until the "
                                       "object or the handler changes");
-        delay = retry_delay(ending->watch->controller, config, ending_attempts(&ending->row));
+        /* The handler knows better than a backoff when another attempt makes sense. */
+        delay = ending->done->result == RESULT_RETRY && ending->done->requeue_after_usec > 0
+                        ? ending->done->requeue_after_usec
+                        : retry_delay(ending->watch->controller, config, ending_attempts(&ending->row));
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, RUN_RETRY);
 }

@@ -119,7 +119,7 @@ static const struct {
         {"{\"fatal\":true}", "fatal: says how bad an error is"},
         {"{\"requeue\":\"1s\"}",
          "requeue: is unknown; known are status, conditions, events, patch, requeueAfter, "
-         "message, error, permanent, fatal, done and children"},
+         "message, error, retryAfter, permanent, fatal, done and children"},
         {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
         {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
         {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},
