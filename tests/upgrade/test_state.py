@@ -8,6 +8,8 @@ import json
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -267,14 +269,34 @@ def small(devserver, operator, handler, widgets):
     return operator
 
 
+def kill_with_log(path, by):
+    """As a release that was killed would have left it: its last commits are in the write-ahead log alone."""
+    source = f"""import os, sqlite3
+database = sqlite3.connect({str(path)!r})
+database.execute("PRAGMA wal_autocheckpoint = 0")
+for name in ("user_version", "application_id"):
+    [number] = database.execute(f"PRAGMA {{name}}").fetchone()
+    database.execute(f"PRAGMA {{name}} = {{number + {by}}}")
+os._exit(0)"""
+    subprocess.run([sys.executable, "-c", source], check=True)
+    assert path.with_name(path.name + "-wal").stat().st_size > 0
+
+
+def contents(path):
+    """The file, and what its write-ahead log holds; an empty log is none."""
+    log = path.with_name(path.name + "-wal")
+    return path.read_bytes(), log.read_bytes() if log.exists() else b""
+
+
+@pytest.mark.parametrize("leave", [write_format, kill_with_log], ids=["stopped", "killed"])
 @pytest.mark.parametrize("by", [-1, 1], ids=["older", "newer"])
-def test_another_format_is_refused_and_unchanged(small, handler, by):
+def test_another_format_is_refused_and_unchanged(small, handler, by, leave):
     path = small.state_directory / "ledger.sqlite"
-    write_format(path, by)
-    before = path.read_bytes()
+    leave(path, by)
+    before = contents(path)
     for _ in range(2):
         small.start().wait_exit(expect=78)
-        assert path.read_bytes() == before
+        assert contents(path) == before
     [said] = small.logs(lambda record: "has format" in record["message"])
     assert "--discard-state" in said["message"] and str(path) in said["message"]
     write_format(path, -by)

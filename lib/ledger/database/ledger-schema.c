@@ -98,14 +98,10 @@ static int create_tables(sqlite3 *database)
         return r;
 }
 
-static int create_or_refuse(sqlite3 *database, struct error *error)
+/* Closing such a file would write the log of a release that was killed into it. */
+static int refuse(sqlite3 *database, int format, struct error *error)
 {
-        int format = 0, r = read_format(database, &format);
-
-        if (r < 0 || format == LEDGER_SCHEMA)
-                return r;
-        if (format == 0)
-                return create_tables(database);
+        (void)sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         return error_set(
                 error, -EPROTONOSUPPORT,
                 "the state folder has format %d, this release reads and writes format %d only, and has changed nothing; start the release that wrote it, or start without that state, once, with --discard-state (reconciled(1) says what is lost)",
@@ -125,7 +121,6 @@ static int create_file(const char *path)
 
 static int configure(sqlite3 *database)
 {
-        sqlite3_busy_timeout(database, LEDGER_BUSY_MSEC);
         return execute(database, "PRAGMA journal_mode = WAL;"
                                  "PRAGMA synchronous = NORMAL;"
                                  "PRAGMA wal_autocheckpoint = 0;"
@@ -134,6 +129,21 @@ static int configure(sqlite3 *database)
                                  "PRAGMA temp_store = MEMORY;"
                                  "PRAGMA journal_size_limit = " LEDGER_LOG_MAX ";"
                                  "PRAGMA trusted_schema = OFF");
+}
+
+/* The format is read before anything is set: some settings write to the file. */
+static int prepare(sqlite3 *database, struct error *error)
+{
+        int format = 0, r;
+
+        sqlite3_busy_timeout(database, LEDGER_BUSY_MSEC);
+        r = read_format(database, &format);
+        if (r < 0)
+                return r;
+        if (format != 0 && format != LEDGER_SCHEMA)
+                return refuse(database, format, error);
+        r = configure(database);
+        return r < 0 || format != 0 ? r : create_tables(database);
 }
 
 /* Of an input or output error SQLite's own words do not tell a full disk from a broken one. */
@@ -162,9 +172,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         if (r >= 0)
                 r = ledger_add_functions(database, NULL);
         if (r >= 0)
-                r = configure(database);
-        if (r >= 0)
-                r = create_or_refuse(database, error);
+                r = prepare(database, error);
         /* A file that may be written, and says of itself that it may not. */
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;
