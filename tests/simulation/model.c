@@ -267,11 +267,33 @@ void model_vanished(struct simulation *sim, unsigned watch, unsigned uid)
                              uid);
 }
 
+static bool lives(const struct simulation *sim, unsigned uid)
+{
+        for (unsigned name = 0; name < NAMES; name++)
+                if (sim->server.object[name].exists && sim->server.object[name].uid == uid)
+                        return true;
+        return false;
+}
+
+static bool store_knows(const struct sim_store *store, unsigned uid)
+{
+        for (unsigned name = 0; name < NAMES; name++)
+                if (store->stored[name].exists && store->stored[name].object.uid == uid)
+                        return true;
+        for (size_t i = 0; i < store->tombstone_count; i++)
+                if (store->tombstone[i].uid == uid)
+                        return true;
+        return false;
+}
+
 void model_ledger_lost(struct simulation *sim, unsigned watch)
 {
         const struct sim_store *store = &sim->watcher[watch].store;
 
         model_forgives_all(sim);
+        for (unsigned uid = 1; uid <= sim->server.last_uid; uid++)
+                if (!lives(sim, uid) && !store_knows(store, uid))
+                        sim->model.seen[watch][uid].may_hold = true; /* its row alone knew of its end */
         for (unsigned name = 0; name < NAMES; name++) {
                 const struct sim_object *object = &sim->server.object[name];
                 const struct sim_stored *stored = &store->stored[name];
@@ -354,14 +376,6 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
         else if (seen->again_time > 0 && seen->again_time + AGAIN_USEC < sim->boottime)
                 model_broken(sim, "at rest: %s u%u asked watch %u to run it again, which it has not",
                              sim_key(name), object->uid, watch);
-}
-
-static bool lives(const struct simulation *sim, unsigned uid)
-{
-        for (unsigned name = 0; name < NAMES; name++)
-                if (sim->server.object[name].exists && sim->server.object[name].uid == uid)
-                        return true;
-        return false;
 }
 
 static bool is_told(const struct simulation *sim, unsigned uid)

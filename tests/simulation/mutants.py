@@ -117,6 +117,9 @@ MUTANTS = {
     "walk does not keep its place": ("lib/controller/due/retry.c", "r >= 0 && walk == &watch->kept_walk", "false"),
     "another handler is no reason": ("lib/controller/due/retry-kept.c", "if (kept.stamp == stamp)", "if (true)"),
     "run from before a reload is the last word": (OUTCOME, "given->reloads < controller->reloads", "false"),
+    "returned run of an object that has left comes back": (OUTCOME, "if (r == -ENOENT && given->run.kind == CHANGE_UPDATED)", "if (false)"),
+    "deletion that comes while its leaving is told is forgotten": (OUTCOME,
+        "ending->row.deleting = ending->row.deleting || ending->row.unselected;", "ending->row.deleting = ending->row.unselected;"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 # Not always found within a million steps: these need luck, or --steps.
@@ -132,16 +135,18 @@ LUCKY = {
 SEEDS = {
     "change reverted to what was given up is lost": 236, "change during a run is compared with the row": 20,
     "due work beside the deletion of a predecessor": 196, "restored database and a pending deletion": 15,
-    "withdrawn deletion stays in the queue": 13, "lost ledger, and the object leaves": 205, "returned run is dropped": 268,
+    "withdrawn deletion stays in the queue": 13, "lost ledger, and the object leaves": 47, "returned run is dropped": 268,
     "failed run does not come again": 109, "unselected is not kept": 67, "news that it is gone overtakes the run": 52,
     "end of a run that has left writes its row": 345, "due rows are not looked for after a sync": 115,
-    "row that cannot go to the queue is forgotten": 1269, "backoff is not waited for": 20,
-    "failed content runs again at once": 25, "commit that is busy is not tried again": 34, "suspend counts as a busy ledger": 261,
-    "conflict ends the run": 153, "run that was behind is over": 109, "finalized object is finalized again": 293,
-    "work that is announced before the end is done behind it": 729, "due work that a restore brings back is lost": 141,
-    "restored database is unheard of": 886, "own write: of another epoch": 155,
-    "object that moves is nobody's until the other watch runs": 84, "walk that a reload began is lost with its life": 13,
-    "walk does not keep its place": 72, "another handler is no reason": 34,
+    "row that cannot go to the queue is forgotten": 761, "backoff is not waited for": 20,
+    "failed content runs again at once": 25, "commit that is busy is not tried again": 34,
+    "suspend counts as a busy ledger": 413, "conflict ends the run": 153, "run that was behind is over": 109,
+    "finalized object is finalized again": 293, "work that is announced before the end is done behind it": 695,
+    "due work that a restore brings back is lost": 141, "restored database is unheard of": 886,
+    "own write: of another epoch": 155, "object that moves is nobody's until the other watch runs": 84,
+    "walk that a reload began is lost with its life": 13, "walk does not keep its place": 72, "another handler is no reason": 34,
+    "returned run of an object that has left comes back": 3764,
+    "deletion that comes while its leaving is told is forgotten": 4761,
 }
 FAR = 8000  # steps
 BROKEN = re.compile(r"seed \d+ breaks a promise after (\d+) steps")

@@ -308,11 +308,15 @@ static int write_ended_row(struct controller *controller, struct ending *ending)
 static int returned(struct controller *controller, const struct assignment *given)
 {
         const struct config_watch *config = controller->watch[given->run.watch].config;
+        const struct queue_outcome forgotten = {.handled = true};
         struct ledger_row row = {0};
-        int r = 0;
+        int r;
 
-        if (given->is_first) /* else nothing is told of its end, should it be gone before it is run */
-                r = ledger_get(controller->ledger, config->name, given->run.key, given->run.uid, &row);
+        r = ledger_get(controller->ledger, config->name, given->run.key, given->run.uid, &row);
+        if (r == -ENOENT && given->run.kind == CHANGE_UPDATED) /* it has left meanwhile */
+                return queue_done(controller->queue, given->run.id, &forgotten, controller->now.boottime,
+                                  NULL);
+        /* Else nothing is told of its end, should it be gone before it is run. */
         if (given->is_first && r >= 0 && !row.deleting && !row.unselected)
                 r = ledger_remove(controller->ledger, config->name, given->run.key, given->run.uid);
         ledger_row_done(&row);
@@ -413,7 +417,7 @@ static void note_handed_out(struct ending *ending)
 static void note_released(struct ending *ending)
 {
         if (ending->kind == CHANGE_UNSELECTED && ending->done->action == ACTION_DELETED)
-                ending->row.deleting = ending->row.unselected;
+                ending->row.deleting = ending->row.deleting || ending->row.unselected;
 }
 
 static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run)
