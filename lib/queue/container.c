@@ -210,13 +210,13 @@ struct entry *entry_heap_first(const struct entry_heap *heap)
 
 /* ---- twins */
 
-struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch)
+struct entry *next_twin(const struct queue *queue, unsigned own, const char *key, unsigned *watch)
 {
-        uint64_t kind = queue->watch[entry->watch].kind;
+        uint64_t kind = queue->watch[own].kind;
 
         for (; kind != 0 && *watch < queue->watch_count; (*watch)++) {
-                struct entry *twin = *watch != entry->watch && queue->watch[*watch].kind == kind
-                                             ? entry_table_find(queue, *watch, entry->key)
+                struct entry *twin = *watch != own && queue->watch[*watch].kind == kind
+                                             ? entry_table_find(queue, *watch, key)
                                              : NULL;
 
                 if (twin)
@@ -229,7 +229,7 @@ bool twin_runs(const struct queue *queue, const struct entry *entry)
 {
         const struct entry *twin;
 
-        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++)
+        for (unsigned watch = 0; (twin = next_twin(queue, entry->watch, entry->key, &watch)); watch++)
                 if (twin->current)
                         return true;
         return false;

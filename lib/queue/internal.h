@@ -80,7 +80,8 @@ void work_free(struct work *work);
 DEFINE_CLEANUP(struct work *, work_free);
 bool work_is(const struct work *work, enum change_kind kind, const char *uid);
 bool work_is_of(const struct work *work, const char *uid);
-struct work *entry_head(const struct entry *entry); /* the entry's next work; NULL: none */
+bool work_is_leaving(const struct work *work, const char *uid); /* it is told that, or waits for a twin */
+struct work *entry_head(const struct entry *entry);             /* the entry's next work; NULL: none */
 /* Where the deletion of this UID stands, or the place behind the last one. */
 struct work **entry_deletion(struct entry *entry, const char *uid);
 
@@ -90,8 +91,9 @@ int entry_table_insert(struct queue *queue, struct entry *entry);
 void entry_table_remove(struct queue *queue,
                         struct entry *entry); /* an entry that is not in it is ignored */
 
-/* The entry of the same object in another watch of its kind, the first one from *watch on; NULL: none. */
-struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch);
+/* The entry of the same object in another watch of its kind than `own`, the first one from *watch on; NULL:
+ * none. */
+struct entry *next_twin(const struct queue *queue, unsigned own, const char *key, unsigned *watch);
 bool twin_runs(const struct queue *queue, const struct entry *entry);
 
 void entry_list_append(struct entry_list *list, struct entry *entry);

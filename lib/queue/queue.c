@@ -203,12 +203,23 @@ static void review_twins(struct queue *queue, const struct entry *entry, uint64_
 
         if (!queue->watch[entry->watch].has_twins)
                 return;
-        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++) {
+        for (unsigned watch = 0; (twin = next_twin(queue, entry->watch, entry->key, &watch)); watch++) {
                 if (twin->place == PLACE_RUNNING || twin->place == PLACE_DELAYED)
                         continue;
                 entry_unplace(queue, twin);
                 entry_place(queue, twin, now);
         }
+}
+
+void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)
+{
+        struct entry *twin;
+
+        for (unsigned i = 0; (twin = next_twin(queue, watch, key, &i)); i++)
+                if (twin->place == PLACE_DELAYED && work_is_leaving(entry_head(twin), uid)) {
+                        entry_head(twin)->not_before = now;
+                        entry_review(queue, twin, now);
+                }
 }
 
 /* ---- push */

@@ -42,6 +42,11 @@ bool work_is_of(const struct work *work, const char *uid)
         return work && strcmp(work->uid, uid) == 0;
 }
 
+bool work_is_leaving(const struct work *work, const char *uid)
+{
+        return work_is(work, CHANGE_UNSELECTED, uid) && work->reason == RUN_UNSELECTED; /* not a retry */
+}
+
 struct work *entry_head(const struct entry *entry)
 {
         if (entry->deletion)

@@ -3,6 +3,7 @@
 until the other one does so, or none selects it."""
 import json
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,9 @@ def is_silvers(twins, **more):
     wait_until(lambda: twins.operator.ctl.status()["watches"][1]["running"] == 0, "silver to be at rest")
 
 
-def waits(twins, key="default/w"):
-    wait_until(lambda: "another watch of its kind selects it, and has not run yet" in twins.operator.ctl.run("explain", "silver", key).stdout,
-               lambda: twins.operator.ctl.run("explain", "silver", key).stdout)
+def waits(twins, key="default/w", watch="silver"):
+    wait_until(lambda: "another watch of its kind selects it, and has not run yet" in twins.operator.ctl.run("explain", watch, key).stdout,
+               lambda: twins.operator.ctl.run("explain", watch, key).stdout)
 
 
 def kill(operator):
@@ -47,17 +48,23 @@ def test_it_is_held_if_it_comes_back_while_it_waits(twins, widgets, operator, de
         return len(devserver.requests(lambda request: request.get("verb") == "get" and request.get("name") == "w" and
                                       "worker" in request.get("user_agent", "")))
 
+    def has_rested():
+        silver = operator.ctl.status()["watches"][1]
+        return silver["queued"] + silver["running"] == 0
+
     twins.start_by_tier()
     is_silvers(twins)
     assert operator.ctl.run("pause", "gold").returncode == 0
     twins.relabel("gold")
     waits(twins)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == 1 and has_rested(), lambda: operator.ctl.status()["watches"])
     [watcher] = [process for process in operator.children("watcher")
                  if any("/silver/" in str(entry.readlink()) for entry in Path(f"/proc/{process.pid}/fd").iterdir())]
     watcher.kill(signal.SIGSTOP)
-    twins.relabel("silver")
     before = looks()
-    wait_until(lambda: looks() >= before + 2, "it to look again")
+    twins.relabel("silver")
+    wait_until(lambda: looks() > before, "it to look again")
+    wait_until(has_rested, lambda: operator.ctl.status()["watches"])
     assert twins.finalizers() == [SILVER]
     watcher.kill(signal.SIGCONT)
     widgets.delete("w")
@@ -140,6 +147,75 @@ def test_the_end_is_told_by_the_other_watch_once_it_has_run(twins, widgets, oper
     is_told(twins.gold, "deleted")
     twins.rests()
     assert actions(twins.silver) == ["reconcile"]
+    operator.stop()
+
+
+@pytest.mark.parametrize("finalizer", [False, True], ids=["", "finalizer"])
+def test_a_watch_that_had_it_before_does_not_stand_in_for_the_one_that_ran_last(twins, widgets, operator, finalizer):
+    """It goes to gold and comes back while silver is paused: gold has handled it since."""
+    twins.start_by_tier(finalizer=finalizer)
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "silver").returncode == 0
+    twins.relabel("gold")
+    operator.wait_for_log("is no longer selected by watch silver")
+    twins.gold.wait_finished(name="w")
+    twins.relabel("silver")
+    operator.wait_for_log("is no longer selected by watch gold")
+    waits(twins, watch="gold")
+    widgets.delete("w")
+    is_told(twins.gold, "finalize" if finalizer else "deleted")
+    operator.stop()
+
+
+def test_it_is_let_go_as_soon_as_the_other_watch_has_run(twins, widgets, operator):
+    """However seldom it is looked at after a long wait."""
+    twins.start_by_tier(finalizer=False)
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "gold").returncode == 0
+    twins.relabel("gold")
+    waits(twins)
+    operator.stop()
+    with ledger.edit(operator) as database:
+        database.execute("UPDATE ledger SET settling = 'left:1' WHERE watch = 'silver'")
+    operator.start_ready().wait_synced()
+    waits(twins)
+    assert operator.ctl.run("resume", "gold").returncode == 0
+    twins.gold.wait_finished(name="w")
+    wait_until(lambda: not ledger.read(operator, "SELECT * FROM ledger WHERE watch = 'silver'"), "silver to let go", 10)
+    widgets.delete("w")
+    is_told(twins.gold, "deleted")
+    twins.rests()
+    assert actions(twins.silver) == ["reconcile"]
+    operator.stop()
+
+
+@pytest.mark.quiet
+@pytest.mark.slow
+def test_many_that_wait_are_looked_at_seldom(twins, widgets, operator, devserver):
+    """Each when it begins to wait, and then after ten seconds."""
+    names = [f"w{number}" for number in range(40)]
+    looks = []
+
+    def looked():
+        looks[:] = devserver.requests(lambda request: request.get("verb") == "get" and request.get("name") in names and
+                                      "worker" in request.get("user_agent", ""))
+        return len(looks)
+
+    twins.start_by_tier(finalizer=False)
+    for name in names:
+        widgets.create(name, labels={"tier": "silver"})
+    for name in names:
+        twins.silver.wait_finished(name=name)
+    twins.rests()
+    assert operator.ctl.run("pause", "gold").returncode == 0
+    before = looked()
+    for name in names:
+        twins.relabel("gold", name)
+    for name in names:
+        waits(twins, f"default/{name}")
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 5, "half of that time", 10)
+    assert looked() - before <= 2 * len(names), "when it leaves, and when gold's watcher has news of it"
     operator.stop()
 
 

@@ -9,7 +9,7 @@
 
 #include "tests/simulation/simulation.h"
 
-#define LOOK_AGAIN_USEC UINT64_C(1000000) /* whether another watch has an object that has left */
+#define LOOK_AGAIN_USEC UINT64_C(10000000) /* whether another watch has an object that has left */
 
 static void run_done(struct sim_run *run)
 {
@@ -356,7 +356,7 @@ static enum run_result write_status(struct simulation *sim, struct sim_run *run,
 /* As leaving_waits() in worker/write/leaving.c. */
 static bool waits(const struct simulation *sim, const struct sim_run *run, const struct sim_object *object)
 {
-        bool is_selected = false, is_to_be_held = false;
+        bool is_selected = false, is_to_be_held = false, is_held = false;
 
         if (run->action != ACTION_UNSELECTED ||
             (sim->config_watch[run->watch].finalizer && object->deleting))
@@ -364,15 +364,14 @@ static bool waits(const struct simulation *sim, const struct sim_run *run, const
         for (unsigned i = 0; i < WATCHES && sim->server.selectable != 1; i++) {
                 if (i == run->watch)
                         continue;
-                if (sim->config_watch[i].finalizer && (object->finalizers & 1U << i))
-                        return false;
+                is_held |= sim->config_watch[i].finalizer && (object->finalizers & 1U << i);
                 if (object->selected & 1U << i) {
                         is_selected = true;
                         is_to_be_held |= sim->config_watch[i].finalizer;
                 }
         }
         return is_selected &&
-               (!run->run.taken || (is_to_be_held && (object->finalizers & 1U << run->watch)));
+               (!run->run.taken || (is_to_be_held && !is_held && (object->finalizers & 1U << run->watch)));
 }
 
 static enum run_result release(struct simulation *sim, struct sim_run *run)

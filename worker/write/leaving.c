@@ -14,8 +14,10 @@
 #include "worker/dependents/parked/park.h"
 #include "worker/write/object.h"
 
-#define TOLD        "left:"               /* what the ledger keeps for the run: since when it waits */
-#define SOON_USEC   (200 * USEC_PER_MSEC) /* the other watch runs at once, as a rule */
+#define TOLD        "left:" /* what the ledger keeps for the run: since when it waits */
+/* The supervisor lets the run look at once when another watch has news of the object or has run for it. These
+ * are for what nobody tells. */
+#define SOON_USEC   (10 * USEC_PER_SEC)
 #define SELDOM_USEC USEC_PER_MINUTE
 #define FIELD_USEC  USEC_PER_MINUTE /* a fieldSelector counts as a match for so long */
 
@@ -116,17 +118,14 @@ static bool is_on(const struct run *run, const char *finalizer)
         return finalizer_look(json, strlen(json), finalizer, &view) >= 0 && view.ours;
 }
 
-/* Whether another watch of the kind holds the object. *ret_exists: there is another one. */
-static bool is_held_by_other(const struct run *run, bool *ret_exists)
+/* Whether another watch of the kind holds the object. */
+static bool is_held_by_other(const struct run *run)
 {
-        *ret_exists = false;
         for (size_t i = 0; i < run->worker->watch_count; i++) {
                 const struct record_watch *other = run->worker->watch[i].config;
 
-                if (!is_other(run->watch->config, other))
-                        continue;
-                *ret_exists = true;
-                if (other->finalizer && is_on(run, other->finalizer_key))
+                if (is_other(run->watch->config, other) && other->finalizer &&
+                    is_on(run, other->finalizer_key))
                         return true;
         }
         return false;
@@ -135,24 +134,27 @@ static bool is_held_by_other(const struct run *run, bool *ret_exists)
 bool leaving_waits(const struct run *run)
 {
         const struct record_watch *ours = run->watch->config;
-        bool has_others, is_selected = false, is_to_be_held = false;
+        bool has_others = false, is_selected = false, is_to_be_held = false;
 
         if (run->action != ACTION_UNSELECTED || !run->object.json ||
             (ours->finalizer && object_is_deleting(run)))
                 return false;
-        if (is_held_by_other(run, &has_others) || !has_others)
+        /* One that owes the end will tell it. But what was held before is held in between, too. */
+        if (run->order->taken && (!is_on(run, ours->finalizer_key) || is_held_by_other(run)))
                 return false;
         /* Our own watch as well: the object may be back, and its watcher has not said so yet. */
         for (size_t i = 0; i < run->worker->watch_count; i++) {
                 const struct record_watch *watch = run->worker->watch[i].config;
 
-                if ((watch != ours && !is_other(ours, watch)) || !may_select(run, watch))
+                if (watch != ours && !is_other(ours, watch))
+                        continue;
+                has_others = has_others || watch != ours;
+                if (!may_select(run, watch))
                         continue;
                 is_selected = true;
                 is_to_be_held = is_to_be_held || watch->finalizer;
         }
-        /* One that owes the end will tell it. But what was held before is held in between, too. */
-        return is_selected && (!run->order->taken || (is_to_be_held && is_on(run, ours->finalizer_key)));
+        return has_others && is_selected && (!run->order->taken || is_to_be_held);
 }
 
 void leaving_park(struct run *run)
@@ -161,7 +163,7 @@ void leaving_park(struct run *run)
 
         if (since == 0 || since > now)
                 since = now;
-        after = (now - since) / 4;
+        after = now - since;
         after = after < SOON_USEC ? SOON_USEC : after > SELDOM_USEC ? SELDOM_USEC : after;
         if (asprintf(&run->parked.plan, TOLD "%" PRIu64, since) < 0)
                 run->parked.plan = NULL;

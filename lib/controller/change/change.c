@@ -340,6 +340,8 @@ static int take_change(struct watch *watch, const struct record_change *change)
         if (watch->config->owner)
                 return watch->config->is_related ? related_changed(watch, change)
                                                  : owned_changed(watch, change);
+        queue_hurry_twins(watch->controller->queue, watch_number(watch), change->key, change->uid,
+                          watch->controller->now.boottime);
         switch (change->kind) {
         case CHANGE_UPDATED:
                 return take_update(watch, change);

@@ -473,6 +473,9 @@ int outcome_done(struct controller *controller, const struct assignment *given,
         controller_settle_soon(controller);
         if (done->result == RESULT_RETURNED)
                 return returned(controller, given);
+        if (run->kind == CHANGE_UPDATED)
+                queue_hurry_twins(controller->queue, run->watch, run->key, run->uid,
+                                  controller->now.boottime);
         if (finalizer_is_reason(run->reason))
                 return finalizer_ended(controller, given, done);
         metrics_ended(&ending.watch->metrics, done, given->took_usec);

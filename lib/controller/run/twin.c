@@ -21,13 +21,21 @@ static struct watch *twin_next(const struct watch *watch, const struct watch *la
         return NULL;
 }
 
+/* It is selected again, or made due by us, and what it has handled is of an earlier time: see is_of_before().
+ * A failure is of now. */
+static bool is_yet_to_run(const struct ledger_row *row)
+{
+        return row->handled_realtime > 0 && row->fingerprint == 0 && row->attempts == 0 && !row->permanent;
+}
+
 bool twin_owes(const struct watch *watch, const char *key, const char *uid)
 {
         struct ledger *ledger = watch->controller->ledger;
         const struct ledger_row *row;
 
         for (const struct watch *twin = NULL; (twin = twin_next(watch, twin));)
-                if (ledger_look(ledger, twin->config->name, key, uid, &row) >= 0 && !row->unselected)
+                if (ledger_look(ledger, twin->config->name, key, uid, &row) >= 0 && !row->unselected &&
+                    !is_yet_to_run(row))
                         return true;
         return false;
 }

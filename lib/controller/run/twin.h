@@ -3,7 +3,8 @@
 /* The same object in the other watches of its kind. */
 #include "controller/controller.h"
 
-/* Whether one of them owes its end: it was handed to that watch, which has not left it. */
+/* Whether one of them owes its end: it was handed to that watch, which has not left it, or has run since it is
+ * back. */
 bool twin_owes(const struct watch *watch, const char *key, const char *uid);
 /* Whether the watcher of one of them has died over it. */
 bool twin_is_doubtful(const struct watch *watch, const char *key, const char *uid);

@@ -46,6 +46,33 @@ static void test_one_waits_for_the_other(void **state)
         queue_free(queue);
 }
 
+/* Only what waits for its twin is hurried: no backoff, no other object, no other kind. */
+static void test_news_of_one_hurries_what_waits_to_leave(void **state)
+{
+        struct queue *queue = new_twins();
+        struct queue_item left = update("a", 0), failed = update("b", 0), other = update("a", 0);
+        struct queue_run run;
+
+        (void)state;
+        left.kind = failed.kind = CHANGE_UNSELECTED;
+        left.not_before = failed.not_before = other.not_before = 100;
+        left.reason = RUN_UNSELECTED;
+        failed.reason = RUN_RETRY;
+        queue_push(queue, 0, &left, 1);
+        queue_push(queue, 0, &failed, 1);
+        queue_push(queue, 2, &other, 1);
+        queue_hurry_twins(queue, 1, "a", "another", 2);
+        queue_hurry_twins(queue, 0, "a", left.uid, 2);
+        assert_false(queue_next(queue, 2, &run));
+        queue_hurry_twins(queue, 1, "b", failed.uid, 3);
+        queue_hurry_twins(queue, 1, "a", left.uid, 3);
+        assert_true(queue_next(queue, 3, &run));
+        assert_int_equal(run.watch, 0);
+        assert_string_equal(run.key, "a");
+        assert_false(queue_next(queue, 3, &run));
+        queue_free(queue);
+}
+
 static void test_what_comes_while_the_other_runs_waits_too(void **state)
 {
         struct queue *queue = new_twins();
@@ -95,6 +122,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_waits_for_the_other),
+                cmocka_unit_test(test_news_of_one_hurries_what_waits_to_leave),
                 cmocka_unit_test(test_what_comes_while_the_other_runs_waits_too),
                 cmocka_unit_test(test_what_is_held_is_forgotten_in_order),
         };
