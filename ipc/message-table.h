@@ -526,9 +526,10 @@
 /* Run the watch's handler for this object, after those that were given before. action: enum run_action;
  * reason: enum run_reason; attempt counts from 1; generation: of the store; for a deletion the worker
  * reads the last known object by key and UID. last_error, first_error: of the failures since the last
- * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's
- * trigger program is not run on it. at_least_version: of our own last write to it: an older object in
- * the store is not shown to the handler yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint,
+ * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's jq
+ * programs are not run on it; twin_doubtful: nor those of other watches of its kind. at_least_version: of
+ * our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
+ * "" = whatever is there. known_fingerprint,
  * known_related: of the last success; 0 = none. kinds: of which it had children
  * ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list. handed_out: a run of it was
  * given to a worker before, as far as the ledger knows. taken: of an object that has left, another watch of
@@ -549,6 +550,7 @@
         U64(known_related)                                                                                  \
         STR(kinds)                                                                                          \
         BOOL(doubtful)                                                                                      \
+        BOOL(twin_doubtful)                                                                                 \
         BOOL(handed_out)                                                                                    \
         BOOL(taken)                                                                                         \
         U64(generation)

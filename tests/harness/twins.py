@@ -20,12 +20,14 @@ class Twins:
     def __init__(self, server, operator, make_handler, widgets):
         self.server, self.operator, self.widgets = server, operator, widgets
         self.gold, self.silver = make_handler(), make_handler()
+        self.settings = {}  # of the operator
         self.config_maps = server.api.resource("v1", "configmaps", widgets.namespace)
 
     def start(self, gold=None, silver=None, **both):
         both = {"finalizer": True, "namespaces": [self.widgets.namespace], "retry": {"first": "50ms", "max": "100ms"}, **both}
         self.operator.configure(self.server, [watch("gold", self.gold, **{**both, **(gold or {})}),
-                                              watch("silver", self.silver, id="silver", **{**both, **(silver or {})})])
+                                              watch("silver", self.silver, id="silver", **{**both, **(silver or {})})],
+                                **self.settings)
         self.operator.start_ready().wait_synced()
         return self
 

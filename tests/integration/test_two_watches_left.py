@@ -189,6 +189,45 @@ def test_it_is_let_go_as_soon_as_the_other_watch_has_run(twins, widgets, operato
     operator.stop()
 
 
+HANG = {"heartbeat": {"interval": "50ms", "deadline": "1s"}}
+
+
+@pytest.mark.quiet
+@pytest.mark.slow
+def test_a_filter_of_the_other_watch_that_never_ends_is_run_by_no_worker_when_it_leaves(twins, operator):
+    """gold's watcher has died over the object, so it counts as selected there."""
+    twins.settings = HANG
+    twins.start({"filter": "def f: f; if .metadata.labels.tier == \"gold\" then f else false end"}, {"labelSelector": "tier=silver"})
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "silver").returncode == 0
+    twins.relabel("gold")
+    operator.wait_exit(expect=70)
+    operator.start_ready().wait_synced()
+    assert operator.ctl.run("resume", "silver").returncode == 0
+    wait_until(lambda: twins.finalizers() == [GOLD], lambda: f"gold's: {twins.metadata()}")
+    operator.stop()
+
+
+@pytest.mark.quiet
+@pytest.mark.slow
+def test_a_filter_of_the_other_watch_that_never_ends_is_run_by_no_worker_for_a_child(twins, widgets, operator):
+    """Whose child it is depends on whether gold selects the object."""
+    twins.settings = HANG
+    twins.gold.answer({"children": [child("a")]})
+    twins.start({"filter": "def f: f; if .spec.poison then f else true end"})
+    widgets.create("w")
+    wait_until(lambda: twins.config_maps.exists("a"), "gold's child")
+    twins.rests()
+    assert operator.ctl.run("pause", "silver").returncode == 0
+    twins.silver.answer({"children": [child("a")]})
+    widgets.merge_patch("w", {"spec": {"poison": True}})
+    operator.wait_exit(expect=70)
+    operator.start_ready().wait_synced()
+    assert operator.ctl.run("resume", "silver").returncode == 0
+    operator.wait_for_log("watch gold has it already", watch="silver", key="default/w")
+    operator.stop()
+
+
 @pytest.mark.quiet
 @pytest.mark.slow
 def test_many_that_wait_are_looked_at_seldom(twins, widgets, operator, devserver):

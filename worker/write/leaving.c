@@ -59,8 +59,9 @@ static bool filter_holds(const struct run *run, const char *filter)
         const char *json = object_json(run);
         bool holds = true; /* if the filter cannot be run, nothing is taken off */
 
-        /* One that its watcher has died over is run nowhere. */
-        if (filter[0] && !run->order->doubtful && jq_program_new(filter, &program, NULL) >= 0)
+        /* One that its watcher has died over is run nowhere; which of the filters it was does not matter. */
+        if (filter[0] && !run->order->doubtful && !run->order->twin_doubtful &&
+            jq_program_new(filter, &program, NULL) >= 0)
                 (void)jq_program_test(program, json, strlen(json), run->watch->config->metadata_only, &holds,
                                       NULL);
         return holds;

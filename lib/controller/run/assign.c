@@ -239,8 +239,8 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .action = action_of_run(&given->run),
                 .reason = given->run.reason,
                 .generation = watch->generation,
-                .doubtful = doubt_is(watch, given->run.key, given->run.uid) ||
-                            (has_left && twin_is_doubtful(watch, given->run.key, given->run.uid)),
+                .doubtful = doubt_is(watch, given->run.key, given->run.uid),
+                .twin_doubtful = twin_is_doubtful(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
