@@ -529,11 +529,10 @@
  * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's jq
  * programs are not run on it; twin_doubtful: nor those of other watches of its kind. at_least_version: of
  * our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
- * "" = whatever is there. known_fingerprint,
- * known_related: of the last success; 0 = none. kinds: of which it had children
- * ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list. handed_out: a run of it was
- * given to a worker before, as far as the ledger knows. taken: of an object that has left, another watch of
- * its kind has had it, and owes its end. */
+ * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: of which
+ * it had children, and where ("v1/Node,apps/v1/Deployment@default"), should it have lost their list.
+ * handed_out: a run of it was given to a worker before, as far as the ledger knows. taken: of an object that
+ * has left, another watch of its kind has had it, and owes its end. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \

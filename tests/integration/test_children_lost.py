@@ -59,12 +59,34 @@ def test_nothing_is_released_while_lost_children_cannot_be_listed(start, handler
     widgets.delete("w")
     operator.wait_for_log("cannot be looked for", key="default/w")
     assert widgets.exists("w") and elsewhere.exists("a")
-    # Not between the list of all namespaces and the one of its own, which is all that a narrower right would show.
-    operator.stop()
     devserver.clear_faults()
-    operator.start_ready()
     wait_until(lambda: not widgets.exists("w"), "the end of it")
     assert not elsewhere.exists("a")
+    operator.stop()
+
+
+@pytest.mark.parametrize("of", ["the own namespace", "the other namespace"])
+def test_lost_children_are_looked_for_where_they_were(start, handler, widgets, config_maps, elsewhere, devserver, of):
+    """Nobody may list all namespaces. Where one of theirs may not be listed either, nothing is forgotten, and that is told."""
+    handler.behave("""[ "$RECONCILED_ACTION" != reconcile ] || printf '{"children": [
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "other"}},
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}], "status": {"made": true}}'""")
+    operator = start(finalizer=True)
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status", {}).get("made"), "its children")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the end of its run")
+    devserver.fault(match={"verb": "list", "resource": "configmaps", "path": "/api/v1/configmaps"}, status=403, times=0)
+    refused = "default" if of == "the own namespace" else "other"
+    devserver.fault(match={"verb": "list", "resource": "configmaps", "namespace": refused}, status=403, times=0)
+    widgets.merge_patch("w", {"metadata": {"annotations": None}})
+    widgets.delete("w")
+    said = operator.wait_for_log("cannot be looked for", key="default/w")
+    assert f"ConfigMap {refused}/*" in said["message"]
+    assert widgets.exists("w") and elsewhere.exists("a") and config_maps.exists("b")
+    devserver.clear_faults()
+    devserver.fault(match={"verb": "list", "resource": "configmaps", "path": "/api/v1/configmaps"}, status=403, times=0)
+    wait_until(lambda: not widgets.exists("w"), "the end of it")
+    assert not elsewhere.exists("a") and not config_maps.exists("b")
     operator.stop()
 
 

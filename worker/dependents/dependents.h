@@ -47,7 +47,8 @@ struct dependents {
         struct dependent_list known;  /* by the object's annotation; or by the plan of a parked attempt */
         struct dependent_list kept;   /* by the lists of other operators: not ours to delete */
         struct dependent_list beside; /* by the lists of our other watches: each has what it applied last */
-        struct dependent_list lost;   /* kinds whose dependents are to be looked for: recall.c */
+        struct dependent_list
+                lost; /* kinds and namespaces where dependents are to be looked for: recall.c */
 
         bool present; /* the handler has not run yet: they are only looked at */
         bool cleanup; /* the object goes, and all of them with it */
@@ -62,8 +63,7 @@ struct dependents {
 
         struct {
                 bool done;
-                bool own_namespace; /* only the object's namespace may be listed */
-                char *next_page;    /* continue token; NULL: the first page */
+                char *next_page; /* continue token; NULL: the first page */
         } recall;
         struct {
                 bool begun;

@@ -18,13 +18,15 @@
 #define ITEM_MAX     ((size_t)4 * 1024 * 1024)
 #define TIMEOUT_USEC (60 * USEC_PER_SEC)
 
-/* ---- kinds, as the ledger keeps them: "v1/ConfigMap,apps/v1/Deployment" */
+/* ---- kinds and namespaces, as the ledger keeps them: "v1/Node,apps/v1/Deployment@default" */
 
-static bool has_kind(const struct dependent_list *list, size_t count, const struct dependent *dependent)
+static bool is_before(const struct dependent_list *list, size_t count, const char *api_version,
+                      const char *kind, const char *namespace_name)
 {
         for (size_t i = 0; i < count; i++)
-                if (strcmp(list->item[i].api_version, dependent->api_version) == 0 &&
-                    strcmp(list->item[i].kind, dependent->kind) == 0)
+                if (strcmp(list->item[i].api_version, api_version) == 0 &&
+                    strcmp(list->item[i].kind, kind) == 0 &&
+                    strcmp(list->item[i].namespace_name, namespace_name) == 0)
                         return true;
         return false;
 }
@@ -39,43 +41,81 @@ int recall_kinds(const struct dependents *dependents, struct text *out)
             (dependents->lost.count > 0 && !dependents->recall.done))
                 return -ENODATA;
         r = record ? dependent_list_from_record(record, &list) : 0;
-        for (size_t i = 0; i < list.count; i++)
-                if (!has_kind(&list, i, &list.item[i]))
-                        text_printf(out, "%s%s/%s", out->size > 0 ? "," : "", list.item[i].api_version,
-                                    list.item[i].kind);
+        for (size_t i = 0; i < list.count; i++) {
+                const struct dependent *item = &list.item[i];
+
+                if (!is_before(&list, i, item->api_version, item->kind, item->namespace_name))
+                        text_printf(out, "%s%s/%s%s%s", out->size > 0 ? "," : "", item->api_version,
+                                    item->kind, item->namespace_name[0] ? "@" : "", item->namespace_name);
+        }
         dependent_list_done(&list);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
-static int add_kind(struct dependent_list *list, const char *text, size_t size)
+/* Takes the strings, each of which may be NULL: no memory. No namespace: all of them. */
+static int add_lost(struct dependents *dependents, char *api_version, char *kind, char *namespace_name)
 {
-        const char *slash = memrchr(text, '/', size);
-        struct dependent dependent = {.index = list->count};
+        struct dependent lost = {
+                .index = dependents->lost.count,
+                .api_version = api_version,
+                .kind = kind,
+                .namespace_name = namespace_name,
+                .name = strdup("*"), /* for people */
+        };
+
+        return dependent_list_add(&dependents->lost, &lost);
+}
+
+static int add_entry(struct dependents *dependents, const char *text, size_t size)
+{
+        const char *end = text + size, *at = memchr(text, '@', size), *kind_end = at ? at : end;
+        const char *slash = memrchr(text, '/', (size_t)(kind_end - text));
 
         if (!slash)
                 return 0;
-        dependent.api_version = strndup(text, (size_t)(slash - text));
-        dependent.kind = strndup(slash + 1, size - (size_t)(slash + 1 - text));
-        dependent.namespace_name = strdup("");
-        dependent.name = strdup("");
-        return dependent_list_add(list, &dependent);
+        return add_lost(dependents, strndup(text, (size_t)(slash - text)),
+                        strndup(slash + 1, (size_t)(kind_end - slash - 1)),
+                        at ? strndup(at + 1, (size_t)(end - at - 1)) : strdup(""));
 }
 
-/* ---- kinds, as the stores show them */
+static int add_entries(struct dependents *dependents, const char *kinds)
+{
+        int r = 0;
+
+        while (*kinds && r >= 0) {
+                size_t size = strcspn(kinds, ",");
+
+                r = add_entry(dependents, kinds, size);
+                kinds += size;
+                kinds += *kinds == ',';
+        }
+        return r;
+}
+
+/* ---- kinds and namespaces, as the stores show them */
 
 struct member_search {
-        const char *set;
-        bool found;
+        struct dependents *dependents;
+        const struct record_watch *watch;
 };
 
 static int look_at_member(const struct store_object *object, void *userdata)
 {
-        struct member_search *search = userdata;
+        const struct member_search *search = userdata;
+        struct dependents *dependents = search->dependents;
+        const char *slash = strchr(object->key, '/');
         _cleanup_free_ char *json = strndup(object->json, object->json_size);
         _cleanup_free_ char *set = json ? notes_find(json, true, NOTES_PART_OF) : NULL;
+        _cleanup_free_ char *namespace_name =
+                strndup(object->key, slash ? (size_t)(slash - object->key) : 0);
+        const char *api_version = search->watch->api_version, *kind = search->watch->kind;
 
-        search->found = search->found || (set && strcmp(set, search->set) == 0);
-        return json ? 0 : -ENOMEM;
+        if (!json || !namespace_name)
+                return -ENOMEM;
+        if (!set || strcmp(set, dependents->owner.set) != 0 ||
+            is_before(&dependents->lost, dependents->lost.count, api_version, kind, namespace_name))
+                return 0;
+        return add_lost(dependents, strdup(api_version), strdup(kind), TAKE_PTR(namespace_name));
 }
 
 /* The ledger's row goes when the object leaves the selection. If the annotation goes as well before the
@@ -87,39 +127,26 @@ static int add_owned_kinds(struct dependents *dependents)
 
         for (size_t i = 0; i < run->worker->watch_count && r >= 0; i++) {
                 const struct worker_watch *watch = &run->worker->watch[i];
-                struct member_search search = {.set = dependents->owner.set};
-                _cleanup_text_ struct text kind = TEXT_EMPTY;
+                struct member_search search = {dependents, watch->config};
 
                 if (watch->config->related || strcmp(watch->config->owner, run->watch->config->name) != 0)
                         continue;
                 r = store_visit_owned(watch->reader, run->order->uid, "", look_at_member, &search);
                 if (r == -ENOENT || r == -EBADMSG) /* no store yet; or damage, which the request has met */
                         r = 0;
-                if (r < 0 || !search.found)
-                        continue;
-                text_printf(&kind, "%s/%s", watch->config->api_version, watch->config->kind);
-                r = kind.failed ? -ENOMEM : add_kind(&dependents->lost, kind.data, kind.size);
         }
         return r;
 }
 
 int recall_begin(struct dependents *dependents)
 {
-        struct run *run = dependents->run;
+        const struct run *run = dependents->run;
         _cleanup_free_ char *record = notes_find_record(run, object_json(run));
-        const char *kinds = run->order->kinds;
-        int r = 0;
 
-        while (!record && *kinds && r >= 0) {
-                size_t size = strcspn(kinds, ",");
-
-                r = add_kind(&dependents->lost, kinds, size);
-                kinds += size;
-                kinds += *kinds == ',';
-        }
-        if (!record && !run->order->kinds[0] && r >= 0)
-                r = add_owned_kinds(dependents);
-        return r;
+        if (record)
+                return 0;
+        return run->order->kinds[0] ? add_entries(dependents, run->order->kinds)
+                                    : add_owned_kinds(dependents);
 }
 
 /* ---- asking for them */
@@ -201,9 +228,6 @@ static void on_listed(struct kube_transfer *transfer _unused_, const struct kube
         run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 r = take_list(dependents, response);
-        } else if (response->error.http_status == 403 && !dependents->recall.own_namespace &&
-                   dependents->owner.namespace_name[0]) {
-                dependents->recall.own_namespace = true; /* the right to list may hold there only */
         } else if (kube_error_is_gone(&response->error) && dependents->recall.next_page) {
                 free(TAKE_PTR(dependents->recall.next_page)); /* the list begins again */
         } else if (!dependents_take_failure(dependents, "cannot be looked for", response)) {
@@ -228,10 +252,10 @@ static int list_kind(struct dependents *dependents, const struct dependent *kind
                 .on_done = on_listed,
                 .userdata = dependents,
         };
-        bool narrow = dependents->recall.own_namespace && kind->resource.namespaced;
+        const char *namespace_name = kind->namespace_name[0] ? kind->namespace_name : NULL;
         int r;
 
-        base = kube_path(&kind->resource, narrow ? dependents->owner.namespace_name : NULL, NULL, NULL);
+        base = kube_path(&kind->resource, namespace_name, NULL, NULL);
         text_append_string(&path, base);
         text_printf(&selector, NOTES_PART_OF "=%s", dependents->owner.set);
         kube_path_add(&path, "labelSelector", selector.data);
