@@ -190,9 +190,16 @@ static bool restore(struct simulation *sim)
         }
         /* An object that lives again is selected. If it were not, its tombstone would hide what becomes of it after
          * the next start (docs/reliability.md, Known limits). */
-        for (unsigned name = 0; name < NAMES; name++)
-                if (server->backup[name].exists && !server_object(sim, name, server->backup[name].uid))
-                        server->backup[name].selected = sim->server.selectable;
+        for (unsigned name = 0; name < NAMES; name++) {
+                struct sim_object *backup = &server->backup[name];
+
+                if (!backup->exists || server_object(sim, name, backup->uid))
+                        continue;
+                for (unsigned i = 0; i < WATCHES; i++)
+                        if (!(backup->selected & 1U << i))
+                                model_released(sim, i, backup->uid); /* until it is shown again */
+                backup->selected = sim->server.selectable;
+        }
         memcpy(server->object, server->backup, sizeof(server->object));
         server->version = server->backup_version;
         server->epoch++;

@@ -128,6 +128,15 @@ static void log_finalizer_failure(const struct watch *watch, const struct messag
                                watch->config->finalizer ? "put on" : "taken off", done->key, done->watch);
 }
 
+/* Whether it went, or left the watch, while this was tried: nobody would forget the tries any more. */
+static bool has_ended(const struct watch *watch, const struct queue_run *run)
+{
+        const struct ledger_row *row;
+        int r = ledger_look(watch->controller->ledger, watch->config->name, run->key, run->uid, &row);
+
+        return r == -ENOENT || (r >= 0 && (row->deleting || row->unselected));
+}
+
 static int judge_finalizer_run(struct watch *watch, const struct queue_run *run,
                                const struct message_done *done, struct queue_outcome *outcome)
 {
@@ -187,6 +196,10 @@ int finalizer_ended(struct controller *controller, const struct assignment *give
 
         if (r < 0)
                 return r;
+        if (has_ended(&controller->watch[run->watch], run)) {
+                mark_drop(&controller->watch[run->watch].tries, run->key, run->uid);
+                outcome.handled = true;
+        }
         written = given->is_first ? ledger_remove(controller->ledger, done->watch, run->key, run->uid)
                                   : note_write(controller, given, done);
         if (written < 0) {

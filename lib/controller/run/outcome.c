@@ -284,6 +284,7 @@ static int load_row(struct controller *controller, struct ending *ending)
                 return r;
         }
         ending->has_left = ending->kind == CHANGE_UPDATED;
+        ending->is_withdrawn = ending->kind == CHANGE_DELETED; /* it was there again, and has left */
         return ledger_row_new(done->key, done->uid, &ending->row);
 }
 
