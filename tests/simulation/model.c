@@ -63,6 +63,21 @@ static void judge_end(struct simulation *sim, unsigned watch, unsigned name, uns
                 model_broken(sim, "watch %u: the end of %s u%u is told twice", watch, sim_key(name), uid);
 }
 
+void model_released(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].released = true;
+}
+
+/* Those that it has left for this one are owed nothing any more. */
+static void moved_to(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        for (unsigned i = 0; i < WATCHES; i++) {
+                if (i != watch && sim->model.seen[i][uid].moves)
+                        model_released(sim, i, uid);
+                sim->model.seen[i][uid].moves = false;
+        }
+}
+
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
                  uint64_t content)
 {
@@ -81,6 +96,7 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
         if (seen->at_rest)
                 model_broken(sim, "watch %u: %s u%u was at rest, and runs", watch, sim_key(name), uid);
         if (kind == MODEL_RECONCILE) {
+                moved_to(sim, watch, uid);
                 seen->seen = true;
                 seen->ended = false;
                 seen->is_done = seen->is_given_up = seen->is_renewed = false;
@@ -118,17 +134,13 @@ void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum m
         seen->failed_time = sim->boottime;
 }
 
-void model_released(struct simulation *sim, unsigned watch, unsigned uid)
-{
-        sim->model.seen[watch][uid].released = true;
-}
-
 void model_left(struct simulation *sim, unsigned watch, unsigned uid, unsigned selected)
 {
         bool moves = selected != 0;
 
         for (unsigned i = 0; i < WATCHES; i++)
                 moves = moves && (i == watch || !sim->model.seen[i][uid].seen);
+        sim->model.seen[watch][uid].moves = moves;
         if (!moves)
                 model_released(sim, watch, uid);
 }

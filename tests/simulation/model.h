@@ -24,6 +24,7 @@ struct simulation;
 struct model_seen {
         bool seen, ended;       /* ended: the end was told, successfully */
         bool released;          /* somebody else took our finalizer, or the watch has left it */
+        bool moves;             /* it has left for another watch, which has not been shown it yet */
         uint64_t ended_life;    /* how often the operator had ended by then */
         bool has_failed;        /* by a handler's own failure, and nobody has asked for a run since */
         bool is_heard, is_kept; /* the controller has heard of that failure, and has written it down */
