@@ -411,7 +411,8 @@
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
  * out of the fingerprint; shared, conditions: what else is (bookkeeping.h); holds: the watch wants it on
- * each object; releases: where it is left over it is taken off. namespace: names, or patterns with * and ?,
+ * each object; releases: where it is left over it is taken off; searches: objects that the watch does not
+ * select and that have it count as having left now, as the ledger was lost. namespace: names, or patterns with * and ?,
  * or those that "!" takes out again. required: the resource must be served; otherwise its absence is a state
  * (ABSENT) without a deadline. isolate: past the deadline this watch alone has failed (FAILED), and goes on
  * trying. stall: how long a watch that has had a bookmark may be silent. watch_timeout: of one watch, spread
@@ -446,6 +447,7 @@
         STR(conditions)                                                                                     \
         BOOL(holds)                                                                                         \
         BOOL(releases)                                                                                      \
+        BOOL(searches)                                                                                      \
         STR(known_scope)                                                                                    \
         STR(known_cluster)                                                                                  \
         U64(deadline_usec)                                                                                  \

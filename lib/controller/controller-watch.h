@@ -66,8 +66,8 @@ struct watch {
         bool awaits_token; /* nothing of it runs before its handler has a credential */
         enum watch_health health;
         const struct config_watch *config;
-        uint64_t started; /* by the ledger's clock */
-        bool synced, checked;
+        uint64_t started;            /* by the ledger's clock */
+        bool synced, checked, swept; /* swept: its watcher has announced all */
         uint64_t synced_realtime, objects, generation;
         uint64_t epoch, epoch_since; /* by the ledger's clock (change/epoch.h) */
         char *resource_version;      /* may be NULL */

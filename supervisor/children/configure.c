@@ -86,6 +86,8 @@ static int config_watcher(struct child_slot *child)
                 return r;
         told.message.slot_file = supervisor->slots_path;
         told.message.slot = child->index;
+        told.message.searches = supervisor->controller.ledger_lost && config->finalizer &&
+                                !supervisor->controller.uninstall.active;
         told.message.known_scope = scope;
         told.message.known_cluster = cluster;
         return channel_send(child->process.channel, MESSAGE_CONFIG_WATCHER, &told.message);

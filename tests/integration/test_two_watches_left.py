@@ -189,6 +189,45 @@ def test_it_is_let_go_as_soon_as_the_other_watch_has_run(twins, widgets, operato
     operator.stop()
 
 
+def lose_ledger(operator):
+    for path in operator.state_directory.glob("ledger.sqlite*"):
+        path.unlink()
+
+
+def discard_state(operator):
+    """As another release would have left it. The format is in both numbers (lib/ledger/database/schema.c)."""
+    with ledger.edit(operator) as database:
+        for name in ("user_version", "application_id"):
+            [number] = database.execute(f"PRAGMA {name}").fetchone()
+            database.execute(f"PRAGMA {name} = {number + 1}")
+    operator.arguments.append("--discard-state")
+
+
+@pytest.mark.parametrize("lose", [lose_ledger, discard_state])
+@pytest.mark.parametrize("then", ["that one runs", "it leaves that one too", "it is deleted"])
+def test_it_is_let_go_after_the_loss_of_the_ledger(twins, widgets, operator, then, lose):
+    """silver does not select it, so neither its store nor a ledger knows of it: its finalizer is looked for."""
+    twins.start_by_tier()
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "gold").returncode == 0
+    twins.relabel("gold")
+    waits(twins)
+    operator.stop()
+    lose(operator)
+    if then == "it leaves that one too":
+        twins.relabel("none")
+    elif then == "it is deleted":
+        widgets.delete("w")
+    operator.start_ready().wait_synced()
+    if then == "it is deleted":
+        wait_until(lambda: not widgets.exists("w"), lambda: f"its end: {twins.metadata()}")
+        assert actions(twins.silver) == ["reconcile", "finalize"]
+    else:
+        left = [GOLD] if then == "that one runs" else []
+        wait_until(lambda: twins.finalizers() == left, lambda: f"{left}: {twins.metadata()}")
+    operator.stop()
+
+
 HANG = {"heartbeat": {"interval": "50ms", "deadline": "1s"}}
 
 

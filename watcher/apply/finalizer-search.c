@@ -36,6 +36,7 @@ struct finalizer_search {
         bool unpaged;             /* no further pages: a token has expired, or was refused */
         size_t stream;            /* index of the stream whose namespace is being listed */
         struct failures failures; /* only its pace is used */
+        enum change_kind as;
         bool done;
         /* why not all objects could be looked at; "": nothing is known against it */
         char unseen[UNSEEN_MAX];
@@ -65,7 +66,7 @@ void finalizer_search_free(struct watcher *watcher)
         free(search);
 }
 
-int finalizer_search_begin(struct watcher *watcher)
+int finalizer_search_begin(struct watcher *watcher, enum change_kind as)
 {
         const struct message_config_watcher *config = watcher->config;
 
@@ -76,6 +77,7 @@ int finalizer_search_begin(struct watcher *watcher)
         if (!watcher->search)
                 return -ENOMEM;
         watcher->search->watcher = watcher;
+        watcher->search->as = as;
         return 0;
 }
 
@@ -102,8 +104,10 @@ static int take_search_item(struct watcher *watcher, const char *item, size_t si
         struct finalizer_view view;
         struct identity identity;
         struct store_object stored;
-        struct record_change change = {
-                .kind = CHANGE_UPDATED, .key = identity.key, .uid = identity.uid, .resource_version = ""};
+        struct record_change change = {.kind = watcher->search->as,
+                                       .key = identity.key,
+                                       .uid = identity.uid,
+                                       .resource_version = ""};
         int r = finalizer_look(item, size, watcher->config->finalizer, &view);
 
         if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||

@@ -39,7 +39,7 @@ int swept_again(struct watcher *watcher)
 {
         watcher->announce.swept = false;
         watcher->announce.swept_again = true;
-        if (finalizer_search_begin(watcher) < 0)
+        if (finalizer_search_begin(watcher, CHANGE_UPDATED) < 0)
                 return -ENOMEM;
         if (text_replace(&watcher->announce.sweep_after, "") < 0)
                 return -ENOMEM;
@@ -55,6 +55,8 @@ static int begin_life(struct watcher *watcher)
              i++)
                 if (watcher->stream[i].resumed && !(watcher->announce.sweep_after = strdup("")))
                         return store_failed(watcher, -ENOMEM);
+        if (watcher->config->searches && finalizer_search_begin(watcher, CHANGE_UNSELECTED) < 0)
+                return store_failed(watcher, -ENOMEM);
         return absence_out_of_scope(watcher);
 }
 

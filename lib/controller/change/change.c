@@ -426,6 +426,7 @@ int change_swept(struct watch *watch, const struct message_swept *swept)
 {
         int r;
 
+        watch->swept = watch->swept || !swept->unseen[0];
         unsure_over(watch);
         r = uninstall_swept(watch, swept);
         controller_settle_soon(watch->controller);

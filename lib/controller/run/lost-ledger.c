@@ -37,7 +37,7 @@ void ledger_lost_review(struct controller *controller)
         if (!controller->ledger_lost || queue_count_all(controller->queue).queued > 0)
                 return;
         FOREACH_WATCH(watch, controller)
-                if (!watch->synced || watch->paused_realtime > 0)
+                if (!watch->synced || !watch->swept || watch->paused_realtime > 0)
                         return;
         r = ledger_scope_set(controller->ledger, LOST_ROW, "", "");
         if (r < 0) {
