@@ -261,7 +261,24 @@ bool situation_left(struct simulation *sim, unsigned argument)
         return true;
 }
 
-/* An object leaves and comes back, while it is being told that it has left, and we die in between. */
+/* It moves to a watch that is paused, and goes. */
+static bool go_while_moving(struct simulation *sim, unsigned name, unsigned argument)
+{
+        unsigned from = take(&argument, WATCHES), other = 1 - from;
+
+        (void)server_act(sim, SERVER_RELABEL, name + NAMES * (1U << from));
+        work_off(sim);
+        (void)operator_order(sim, other);
+        (void)server_act(sim, SERVER_RELABEL, name + NAMES * (1U << other));
+        work_off(sim);
+        if (take(&argument, 3) == 0)
+                die(sim, argument);
+        (void)server_act(sim, SERVER_DELETE, name);
+        return true;
+}
+
+/* An object leaves and comes back, while it is being told that it has left, and we die in between; or it
+ * moves. */
 bool situation_reselected(struct simulation *sim, unsigned argument)
 {
         unsigned name = take(&argument, NAMES), worker, selected;
@@ -269,6 +286,8 @@ bool situation_reselected(struct simulation *sim, unsigned argument)
 
         if (!object)
                 return false;
+        if (take(&argument, 3) == 0)
+                return go_while_moving(sim, name, argument);
         selected = object->selected;
         (void)server_act(sim, SERVER_RELABEL, name + NAMES * take(&argument, 4));
         worker = show(sim, name);
