@@ -85,6 +85,10 @@ struct work *entry_head(const struct entry *entry);             /* the entry's n
 /* Where the deletion of this UID stands, or the place behind the last one. */
 struct work **entry_deletion(struct entry *entry, const char *uid);
 
+/* lib/queue/queue.c */
+/* After its work has changed. */
+void entry_review(struct queue *queue, struct entry *entry, uint64_t now);
+
 /* lib/queue/container.c */
 struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key);
 int entry_table_insert(struct queue *queue, struct entry *entry);

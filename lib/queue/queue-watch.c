@@ -46,3 +46,14 @@ void queue_close(struct queue *queue, unsigned watch)
         assert(watch < queue->watch_count);
         queue->watch[watch].closed = true;
 }
+
+void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)
+{
+        struct entry *twin;
+
+        for (unsigned i = 0; (twin = next_twin(queue, watch, key, &i)); i++)
+                if (twin->place == PLACE_DELAYED && work_is_leaving(entry_head(twin), uid)) {
+                        entry_head(twin)->not_before = now;
+                        entry_review(queue, twin, now);
+                }
+}

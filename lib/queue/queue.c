@@ -177,7 +177,7 @@ static bool entry_settle(struct queue *queue, struct entry *entry, uint64_t now)
 }
 
 /* An entry that stays where it is keeps its turn in the line: it moves only when its new head says so. */
-static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
+void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
 {
         const struct work *head = entry_head(entry);
 
@@ -209,17 +209,6 @@ static void review_twins(struct queue *queue, const struct entry *entry, uint64_
                 entry_unplace(queue, twin);
                 entry_place(queue, twin, now);
         }
-}
-
-void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)
-{
-        struct entry *twin;
-
-        for (unsigned i = 0; (twin = next_twin(queue, watch, key, &i)); i++)
-                if (twin->place == PLACE_DELAYED && work_is_leaving(entry_head(twin), uid)) {
-                        entry_head(twin)->not_before = now;
-                        entry_review(queue, twin, now);
-                }
 }
 
 /* ---- push */

@@ -118,8 +118,5 @@ void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *ke
                              uint64_t now);
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);
-/* Something is known of this object in one watch: where it has left another watch of its kind, and waits there
- * until this one has it, it looks again at once. */
-void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);
 
 DEFINE_CLEANUP(struct queue *, queue_free);

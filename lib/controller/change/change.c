@@ -27,6 +27,7 @@
 #include "controller/reason.h"
 #include "ipc/message-id.h"
 #include "queue/look.h"
+#include "queue/queue-watch.h"
 
 static bool is_being_handled(const struct watch *watch, const struct record_change *change)
 {

@@ -29,6 +29,7 @@
 #include "controller/run/outcome.h"
 #include "controller/run/twin.h"
 #include "ipc/message-id.h"
+#include "queue/queue-watch.h"
 
 static int succeeded(struct ending *ending)
 {

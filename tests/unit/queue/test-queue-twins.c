@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "queue/queue-watch.h"
 #include "tests/unit/queue/queue-items.h"
 
 static struct queue *new_twins(void)
