@@ -190,14 +190,22 @@ static bool say_permanent(const struct facts *facts, struct text *text)
 
 static bool say_settling(const struct facts *facts, struct text *text)
 {
+        const char *why = ctl_text(facts->row, "settlingText");
+
         if (!ctl_is(facts->row, "settling"))
                 return false;
-        text_append_string(text,
-                           ctl_is(facts->row, "unselected")
-                                   ? "it has left this watch; another watch of its kind selects it, and "
-                                     "has not run yet"
-                                   : "its run is not over: it waits for the API server, and holds no "
-                                     "worker meanwhile");
+        if (why[0])
+                text_printf(
+                        text,
+                        "its handler has finalized it, and it is released when its children are gone: %s",
+                        why);
+        else
+                text_append_string(
+                        text, ctl_is(facts->row, "unselected")
+                                      ? "it has left this watch; another watch of its kind selects it, and "
+                                        "has not run yet"
+                                      : "its run is not over: it waits for the API server, and holds no "
+                                        "worker meanwhile");
         return true;
 }
 

@@ -125,6 +125,10 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
         json_bool(json, "deleting", row->deleting);
         json_bool(json, "unselected", row->unselected);
         json_bool(json, "settling", row->settling[0] != '\0');
+        /* A plan is JSON, for workers alone; of a word, the text behind it is for people. */
+        json_string(json, "settlingText",
+                    row->settling[0] != '{' && strchr(row->settling, ' ') ? strchr(row->settling, ' ') + 1
+                                                                          : "");
         json_uint64(json, "crashes", row->crashes);
         json_uint64(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
         json_uint64(json, "quarantinedUntil",

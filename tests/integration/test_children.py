@@ -193,7 +193,7 @@ def test_finalize_waits_until_they_are_gone(start, handler, widgets, config_maps
     handler.answer({})
     wait_until(lambda: config_maps.get("a")["metadata"].get("deletionTimestamp") and not config_maps.exists("b"),
                "their deletion")
-    handler.wait_finished(name="w", action="finalize", count=handler.count() + 1)
+    operator.wait_for_log("is released when its children are gone: waiting for ConfigMap a", key="default/w")
     assert widgets.exists("w"), "a child is still there"
     config_maps.merge_patch("a", {"metadata": {"finalizers": None}})
     wait_until(lambda: not widgets.exists("w"), "its release")

@@ -206,7 +206,7 @@ def test_a_child_of_a_kind_named_status_is_waited_for(start, handler, widgets, c
     statuses.merge_patch("g", {"metadata": {"finalizers": ["example.com/held"]}})
     handler.answer({})
     widgets.delete("w")
-    handler.wait_for(name="w", action="finalize", count=2)
+    operator.wait_for_log("is released when its children are gone: waiting for Status g", key="default/w")
     assert widgets.exists("w")
     statuses.merge_patch("g", {"metadata": {"finalizers": None}})
     wait_until(lambda: not widgets.exists("w"), "its release")

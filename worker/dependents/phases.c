@@ -26,8 +26,6 @@
 #include "worker/write/refusal.h"
 #include "worker/write/step.h"
 
-#define LOOK_AGAIN_USEC USEC_PER_SEC /* whether deleted dependents are gone */
-
 /* ---- failures */
 
 static void finish_failed(struct dependents *dependents)
@@ -108,11 +106,8 @@ static void all_done(struct dependents *dependents)
         }
         if (run->parked.resumed && !dependents_waiting(run))
                 former_drop(run, &dependents->wanted);
-        if (run->action == ACTION_FINALIZE && dependents->prune.left > 0) {
-                run->answer.not_done = true;
-                if (run->answer.requeue_after_usec == 0 || run->answer.requeue_after_usec > LOOK_AGAIN_USEC)
-                        run->answer.requeue_after_usec = LOOK_AGAIN_USEC;
-        }
+        run->answer.not_done =
+                run->answer.not_done || (run->action == ACTION_FINALIZE && dependents->prune.left > 0);
         step_done(run);
 }
 

@@ -81,6 +81,22 @@ static bool is_overtaken(struct dependent *dependent, const struct kube_error *e
         return dependent && error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
 }
 
+/* It goes when others have taken their finalizers off, or its kubelet is done with it. */
+static void note_going(struct dependents *dependents, const struct dependent *dependent,
+                       const struct scan_object *object)
+{
+        char why[300];
+
+        dependents->prune.left++;
+        if (object->finalizers.start && object->finalizers.size > strlen("[]"))
+                snprintf(why, sizeof(why), "it is being deleted, and held by its finalizers %.*s",
+                         object->finalizers.size < 200 ? (int)object->finalizers.size : 200,
+                         object->finalizers.start);
+        else
+                snprintf(why, sizeof(why), "it is being deleted");
+        dependents_note_unready(dependents, dependent, why);
+}
+
 static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -96,9 +112,10 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
                          object.deletion_timestamp.start);
-                dependents->prune.left += going;
                 if (dependent)
                         dependent->settled = !going;
+                if (dependent && going)
+                        note_going(dependents, dependent, &object);
                 dependents->position++;
         } else if (!is_overtaken(dependent, &response->error) &&
                    !dependents_take_failure(dependents, "cannot be deleted", response)) {
@@ -287,8 +304,11 @@ static int judge_found(struct dependents *dependents, const struct dependent *de
                        const struct kube_response *response)
 {
         struct ownership_view view;
+        struct scan_object object;
         int r = ownership_judge(&dependents->owner, dependent, response->body, response->body_size, &view);
 
+        if (r >= 0)
+                r = scan_object(response->body, response->body_size, &object);
         if (r < 0)
                 return r;
         /* Another object has this name now. */
@@ -301,7 +321,7 @@ static int judge_found(struct dependents *dependents, const struct dependent *de
                 return 0;
         }
         if (view.going) {
-                dependents->prune.left++;
+                note_going(dependents, dependent, &object);
                 return 0;
         }
         return view.made && !view.shared && !is_orphaned(dependents, dependent, &view) &&

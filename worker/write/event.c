@@ -483,6 +483,13 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
                         event.note = text_or(item, "note", "");
                         record(recorder, &event);
                 }
+        if (result == RESULT_SETTLING && run->action == ACTION_FINALIZE) {
+                event.reason = "CleanupWaits";
+                event.note = text;
+                if (run->watch->config->events)
+                        record(recorder, &event);
+                return;
+        }
         if (!run->watch->config->events || run->cancelled || !status_is_failure(result))
                 return;
         status_describe_failure(run, text, note, sizeof(note));

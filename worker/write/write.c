@@ -101,7 +101,10 @@ static void all_written(struct run *run)
 {
         if (run->action == ACTION_FINALIZE && !run->answer.not_done)
                 run->answer.requeue_after_usec = 0; /* the object is released: no reason to come back */
-        if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
+        if (wait_is_for_cleanup(run))
+                wait_for_cleanup(run);
+        else if (run->action == ACTION_FINALIZE && run->answer.not_done &&
+                 run->answer.requeue_after_usec == 0)
                 run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
         else if (run->action == ACTION_RECONCILE && dependents_waiting(run))
@@ -140,7 +143,9 @@ static void begin_deleting(struct run *run)
 {
         int there = finalizer_is_there(run);
 
-        if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
+        if (there > 0 && wait_was_for_cleanup(run))
+                write_start(run); /* its handler has finalized it already */
+        else if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
                 run_go_on(run, RUN_STAGE_HANDLER);
         else if (there == 0)
                 run_finish(run, RESULT_SUCCESS, "it is being deleted, and our finalizer is not on it");

@@ -3,9 +3,12 @@
 #include "worker/dependents/parked/wait.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
+#include "ipc/message-id.h"
 #include "store/record.h"
 #include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
@@ -104,6 +107,49 @@ void wait_begin(struct run *run)
                 park_run(run, &plan, LOOK_AGAIN_USEC, text);
         choice_done(&plan);
         free(plan.ready);
+}
+
+/* ---- the end of those that others hold */
+
+#define CLEANED                                                                                             \
+        "cleaned:" /* what the ledger keeps for the run: since when it waits, and a text for people */
+
+bool wait_is_for_cleanup(const struct run *run)
+{
+        return run->action == ACTION_FINALIZE && run->dependents && run->dependents->prune.left > 0;
+}
+
+bool wait_was_for_cleanup(const struct run *run)
+{
+        return strncmp(run->order->settling, CLEANED, strlen(CLEANED)) == 0;
+}
+
+void wait_for_cleanup(struct run *run)
+{
+        const struct message_run *order = run->order;
+        uint64_t now = park_now(run), after,
+                 since = wait_was_for_cleanup(run) ? strtoull(order->settling + strlen(CLEANED), NULL, 10)
+                                                   : now;
+        char text[WHY_MAX * 2];
+
+        snprintf(text, sizeof(text), "waiting for %s", run->dependents->waiting);
+        if (!wait_was_for_cleanup(run))
+                log_write(LOG_NOTICE, MESSAGE_ID_CLEANUP_WAITS,
+                          LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                                     {"RECONCILED_UID", order->uid}),
+                          "watch %s, %s is cleaned up and is released when its children are gone: %s",
+                          order->watch, order->key, text);
+        after = since < now ? (now - since) / 4 : 0;
+        after = after < LOOK_AGAIN_USEC    ? LOOK_AGAIN_USEC
+                : after > LOOK_SELDOM_USEC ? LOOK_SELDOM_USEC
+                                           : after;
+        if (asprintf(&run->parked.plan, CLEANED "%" PRIu64 " %s", since < now ? since : now, text) < 0)
+                run->parked.plan = NULL;
+        run->parked.after_usec = after;
+        if (run->parked.plan)
+                run_finish(run, RESULT_SETTLING, "%s", text);
+        else
+                run_finish(run, RESULT_RETRY, "no memory to wait for the end of its children");
 }
 
 /* ---- kinds that come with the answer */

@@ -25,6 +25,12 @@ void wait_take_over(struct dependents *dependents);
 int wait_take_ready(struct run *run, const struct park_plan *plan);
 /* A phase (phases.c): looks at each dependent that was not ready. */
 int wait_next(struct dependents *dependents);
+/* Whether the object waits for the end of its children, after its handler has finalized it: in this run, and when the
+ * run began. */
+bool wait_is_for_cleanup(const struct run *run);
+bool wait_was_for_cleanup(const struct run *run);
+/* Parks such a run: the handler has done its part, and does not run again. */
+void wait_for_cleanup(struct run *run);
 /* All are ready, and what the answer has left out is gone: goes on with the rest of the answer. */
 void wait_succeed(struct dependents *dependents);
 /* All were looked at: carries out what the answer has left to do, parks the run again, or ends it. */
