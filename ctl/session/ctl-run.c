@@ -23,7 +23,7 @@
 #include "config/config.h"
 #include "ctl/check/read-config.h"
 #include "ctl/check/unit.h"
-#include "ctl/output/difference.h"
+#include "ctl/output/print-difference.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ctl/session/trace.h"

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "ctl/check/read-config.h"
-#include "ctl/output/difference.h"
+#include "ctl/output/print-difference.h"
 #include "ctl/output/output.h"
 #include "ctl/session/ctl-run.h"
 #include "ctl/session/internal.h"

@@ -331,6 +331,26 @@ def test_what_has_changed_since_it_was_shown_is_not_written(start, operator, han
     operator.stop()
 
 
+def test_the_log_tells_the_story_of_a_child(start, handler, widgets, config_maps, owns):
+    handler.answer({"children": [config_map("a", {"a": "1", "secret": "old"}), config_map("b")], "status": {"n": 1}})
+    operator = start(owns=owns, finalizer=True)
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    handler.answer({"children": [config_map("a", {"a": "1", "secret": "new", "more": "2"})], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    wait_until(lambda: not config_maps.exists("b"), "the end of what was left out")
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w"), "its end")
+    operator.stop()
+    ids = {MESSAGE_ID["CHILD_CREATED"]: "CREATED", MESSAGE_ID["CHILD_CHANGED"]: "CHANGED", MESSAGE_ID["CHILD_DELETED"]: "DELETED"}
+    story = [(ids[record["message_id"]], record["object"]) for record in operator.logs() if record.get("message_id") in ids]
+    assert story == [("CREATED", "ConfigMap default/a"), ("CREATED", "ConfigMap default/b"), ("CHANGED", "ConfigMap default/a"),
+                     ("DELETED", "ConfigMap default/b"), ("DELETED", "ConfigMap default/a")]
+    [changed] = operator.logs(message_id=MESSAGE_ID["CHILD_CHANGED"])
+    assert changed["message"].endswith("ConfigMap default/a was changed: data.secret, data.more")
+
+
 @pytest.mark.parametrize("children, says", [
     ([config_map("a", annotations={MADE: "x"})], "are set by reconciled"),
     ([{"manifest": config_map("a"), "adopt": True, "release": True}], "cannot be adopted and released at once"),

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ipc/message-id.h"
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/parked/wait.h"
@@ -14,6 +13,10 @@
 #include "worker/run/shown.h"
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
+#include "json/difference.h"
+#include "json/json.h"
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
 
@@ -161,9 +164,11 @@ static int judge(struct dependents *dependents, struct dependent *dependent, con
                 !dependent->adopted && !view.referred && dependent_may_refer(&dependents->owner, dependent);
         free(dependent->uid);
         free(dependent->version);
+        free(dependent->before);
         dependent->uid = strdup(view.uid);
         dependent->version = strdup(view.version);
-        return dependent->uid && dependent->version ? 0 : -ENOMEM;
+        dependent->before = strndup(json, size);
+        return dependent->uid && dependent->version && dependent->before ? 0 : -ENOMEM;
 }
 
 /* ---- as the handler was shown it */
@@ -232,6 +237,8 @@ static int note_unchanged(struct dependents *dependents, struct dependent *depen
 
         if (r >= 0)
                 dependent->applied = is_unchanged(dependents, dependent, &body, json, size);
+        if (dependent->applied)
+                free(TAKE_PTR(dependent->before));
         return r < 0 ? r : 0;
 }
 
@@ -337,6 +344,7 @@ static void note_written(struct dependent *dependent, const struct kube_response
         char *version = NULL;
 
         dependent->applied = true;
+        free(TAKE_PTR(dependent->before));
         if (scan_object(response->body, response->body_size, &object) < 0)
                 return;
         if (scan_string(object.resource_version, &version) < 0 || !dependent->version ||
@@ -357,19 +365,52 @@ static bool is_going(const struct kube_response *response)
                object.deletion_timestamp.start;
 }
 
-static void tell_adopted(const struct dependents *dependents, const struct dependent *dependent)
-{
-        const struct message_run *order = dependents->run->order;
-        char name[600];
+struct field_list {
+        char text[400];
+        size_t size, more;
+};
 
+static void add_field(const char *path, const cJSON *before _unused_, const cJSON *after _unused_,
+                      void *userdata)
+{
+        struct field_list *list = userdata;
+        size_t size = strlen(path);
+
+        if (strncmp(path, "status", strlen("status")) == 0)
+                return; /* not ours to write */
+        if (list->size + size + 40 > sizeof(list->text)) {
+                list->more++;
+                return;
+        }
+        list->size += (size_t)snprintf(list->text + list->size, sizeof(list->text) - list->size, "%s%s",
+                                       list->size > 0 ? ", " : "", path);
+}
+
+/* Names of fields, never values. */
+static void tell_changed(const struct dependents *dependents, const struct dependent *dependent,
+                         const struct kube_response *response)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *before =
+                json_parse(dependent->before, strlen(dependent->before));
+        _cleanup_(cJSON_Delete_pointer) cJSON *after = json_parse(response->body, response->body_size);
+        struct field_list list = {.text = ""};
+
+        if (!before || !after || difference_visit(before, after, add_field, &list) == 0)
+                return;
+        if (list.more > 0)
+                snprintf(list.text + list.size, sizeof(list.text) - list.size, " and %zu more", list.more);
+        dependents_tell(dependents, dependent, CHILD_CHANGED, list.text);
+}
+
+static void tell_applied(const struct dependents *dependents, const struct dependent *dependent,
+                         const struct kube_response *response)
+{
+        if (dependent->absent)
+                dependents_tell(dependents, dependent, CHILD_CREATED, "");
         if (dependent->adopting)
-                log_write(
-                        LOG_NOTICE, MESSAGE_ID_CHILD_ADOPTED,
-                        LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
-                                   {"RECONCILED_UID", order->uid}),
-                        "watch %s, %s: %s was adopted: the operator writes to it from now on, and releases it in "
-                        "the end instead of deleting it",
-                        order->watch, order->key, dependent_describe(dependent, name, sizeof(name)));
+                dependents_tell(dependents, dependent, CHILD_ADOPTED, "");
+        if (!dependent->absent && dependent->before)
+                tell_changed(dependents, dependent, response);
 }
 
 /* It is not as it was judged: somebody has written to it since, or has created it. */
@@ -409,12 +450,13 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                                 "the existing object is being deleted; a new one is made when it is gone");
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
-                tell_adopted(dependents, dependent);
+                tell_applied(dependents, dependent, response);
                 note_written(dependent, response);
                 note_state(dependents, response);
                 wait_judge(dependents, dependent, response->body, response->body_size);
                 dependents->position++;
-        } else if (is_overtaken(dependent, &response->error)) {
+        } else if (is_overtaken(dependent, &response->error) &&
+                   !(dependent->absent && dependent->conflicts > 0)) {
                 look_again(dependents, dependent);
         } else {
                 /* The apply may have arrived. */

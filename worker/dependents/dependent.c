@@ -215,6 +215,7 @@ void dependent_done(struct dependent *dependent)
         free(dependent->namespace_name);
         free(dependent->name);
         free(dependent->uid);
+        free(dependent->before);
         free(dependent->previous);
         free(dependent->kept);
         free(dependent->version);

@@ -42,6 +42,7 @@ struct dependent {
         bool in_store;  /* it was looked at there, so each change of it leads to a run */
         char *uid;      /* when it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* likewise: it is written in this version only */
+        char *before;   /* ... and what it was, until it is written; NULL */
         char *previous; /* what we had applied before; NULL: it was not there */
         char *kept;     /* the id of confidential content (parked/former.h); "": it is lost; NULL: it is not
                            confidential, or was not there */

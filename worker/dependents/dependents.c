@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "ipc/message-id.h"
 #include "kube/discovery.h"
 #include "kube/path.h"
 #include "store/reader.h"
@@ -329,6 +330,36 @@ int dependents_in_store(const struct dependents *dependents, const struct depend
         snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
                  dependent->namespace_name[0] ? "/" : "", dependent->name);
         return watch && !owned->metadata_only && store_read(watch->reader, 0, key, ret) >= 0;
+}
+
+/* ---- telling */
+
+static const struct {
+        int level;
+        const char *message_id, *text;
+} write_table[] = {
+        [CHILD_CREATED] = {LOG_INFO, MESSAGE_ID_CHILD_CREATED, "was created"},
+        [CHILD_CHANGED] = {LOG_INFO, MESSAGE_ID_CHILD_CHANGED, "was changed: "},
+        [CHILD_DELETED] = {LOG_INFO, MESSAGE_ID_CHILD_DELETED, "was deleted"},
+        [CHILD_ADOPTED] =
+                {LOG_NOTICE, MESSAGE_ID_CHILD_ADOPTED,
+                 "was adopted: the operator writes to it from now on, and releases it in the end instead of "
+                 "deleting it"},
+        [CHILD_RELEASED] = {LOG_NOTICE, MESSAGE_ID_CHILD_RELEASED,
+                            "was released: it stays, and is no child of the operator any more"},
+};
+
+void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
+                     enum child_write what, const char *fields)
+{
+        const struct message_run *order = dependents->run->order;
+        char name[600];
+
+        dependent_describe(dependent, name, sizeof(name));
+        log_write(write_table[what].level, write_table[what].message_id,
+                  LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                             {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name}),
+                  "watch %s, %s: %s %s%s", order->watch, order->key, name, write_table[what].text, fields);
 }
 
 /* ---- the end */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ipc/message-id.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
 #include "worker/kinds.h"
@@ -112,6 +111,8 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
                          object.deletion_timestamp.start);
+                if (dependent && response->error.failure == KUBE_FAILURE_NONE)
+                        dependents_tell(dependents, dependent, CHILD_DELETED, "");
                 if (dependent)
                         dependent->settled = !going;
                 if (dependent && going)
@@ -211,17 +212,10 @@ static void on_released(struct kube_transfer *transfer _unused_, const struct ku
 {
         struct dependents *dependents = userdata;
         struct dependent *dependent = dependents_current(dependents);
-        const struct message_run *order = dependents->run->order;
-        char name[600];
 
         dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
-                log_write(
-                        LOG_NOTICE, MESSAGE_ID_CHILD_RELEASED,
-                        LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
-                                   {"RECONCILED_UID", order->uid}),
-                        "watch %s, %s: %s was released: it stays, and is no child of the operator any more",
-                        order->watch, order->key, dependent_describe(dependent, name, sizeof(name)));
+                dependents_tell(dependents, dependent, CHILD_RELEASED, "");
                 dependent->settled = true;
                 dependents->position++;
         } else if (kube_error_is_not_found(&response->error)) {

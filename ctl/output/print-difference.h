@@ -6,5 +6,5 @@
 #include <stddef.h>
 
 /* Without what the API server alone keeps of an object (managedFields, resourceVersion and the like). Either
- * may be NULL: all of the other is new, or gone. Returns how many lines were written to stdout. */
+ * may be NULL: all of the other is new, or gone. Returns how many leaves were written to stdout. */
 size_t difference_print(const cJSON *before, const cJSON *after, const char *indent);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See difference.h. */
+#include "json/difference.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "json/json.h"
+
+#define DEPTH_MAX 64
+
+struct walk {
+        struct text path;
+        size_t leaves;
+        unsigned depth;
+        difference_t visit;
+        void *userdata;
+};
+
+/* The server sets these with every write. */
+static bool is_servers_own(const struct walk *walk, const char *name)
+{
+        static const char *const own[] = {"managedFields", "resourceVersion",   "uid",
+                                          "generation",    "creationTimestamp", "selfLink"};
+
+        if (!walk->path.data || strcmp(walk->path.data, "metadata") != 0)
+                return false;
+        for (size_t i = 0; i < ELEMENTS(own); i++)
+                if (strcmp(own[i], name) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_plain(const char *name)
+{
+        return name[0] && !name[strcspn(name, "./[]\" ")];
+}
+
+static size_t enter(struct walk *walk, const char *name)
+{
+        size_t size = walk->path.size;
+
+        walk->depth++;
+        if (is_plain(name)) {
+                text_printf(&walk->path, "%s%s", size > 0 ? "." : "", name);
+        } else {
+                text_append_string(&walk->path, "[");
+                text_json_string(&walk->path, name);
+                text_append_string(&walk->path, "]");
+        }
+        return size;
+}
+
+static void leave_path(struct walk *walk, size_t size)
+{
+        walk->depth--;
+        walk->path.size = size;
+        if (walk->path.data)
+                walk->path.data[size] = '\0';
+}
+
+static void compare_values(struct walk *walk, const cJSON *before, const cJSON *after);
+
+static void compare_objects(struct walk *walk, const cJSON *before, const cJSON *after)
+{
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, before)
+        {
+                if (!is_servers_own(walk, member->string)) {
+                        size_t size = enter(walk, member->string);
+
+                        compare_values(walk, member,
+                                       cJSON_GetObjectItemCaseSensitive(after, member->string));
+                        leave_path(walk, size);
+                }
+        }
+        cJSON_ArrayForEach(member, after)
+        {
+                if (!cJSON_GetObjectItemCaseSensitive(before, member->string) &&
+                    !is_servers_own(walk, member->string)) {
+                        size_t size = enter(walk, member->string);
+
+                        compare_values(walk, NULL, member);
+                        leave_path(walk, size);
+                }
+        }
+}
+
+static void compare_arrays(struct walk *walk, const cJSON *before, const cJSON *after)
+{
+        const cJSON *old = before ? before->child : NULL, *new = after ? after->child : NULL;
+
+        for (size_t i = 0; old || new; i++) {
+                size_t size = walk->path.size;
+
+                walk->depth++;
+                text_printf(&walk->path, "[%zu]", i);
+                compare_values(walk, old, new);
+                leave_path(walk, size);
+                old = old ? old->next : NULL;
+                new = new ? new->next : NULL;
+        }
+}
+
+/* Both are of this type, or the other one is not there. Empty ones are leaves. */
+static bool both(const cJSON *before, const cJSON *after, int type)
+{
+        return ((before && (before->type & 0xff) == type && (!after || (after->type & 0xff) == type)) ||
+                (!before && after && (after->type & 0xff) == type)) &&
+               ((before && before->child) || (after && after->child));
+}
+
+static void compare_values(struct walk *walk, const cJSON *before, const cJSON *after)
+{
+        if (before && after && json_equal(before, after))
+                return;
+        if (walk->depth < DEPTH_MAX && both(before, after, cJSON_Object)) {
+                compare_objects(walk, before, after);
+                return;
+        }
+        if (walk->depth < DEPTH_MAX && both(before, after, cJSON_Array)) {
+                compare_arrays(walk, before, after);
+                return;
+        }
+        walk->visit(walk->path.data ? walk->path.data : "", before, after, walk->userdata);
+        walk->leaves++;
+}
+
+size_t difference_visit(const cJSON *before, const cJSON *after, difference_t visit, void *userdata)
+{
+        struct walk walk = {.visit = visit, .userdata = userdata};
+
+        compare_values(&walk, before, after);
+        text_done(&walk.path);
+        return walk.leaves;
+}
