@@ -101,6 +101,17 @@ static int open_journal(void)
         return TAKE_FD(fd);
 }
 
+/* A script that has started us with its own output (`>>log 2>&1`) writes on with the position of its descriptor, which
+ * our lines do not move: its next line would lie on top of ours. Appending harms no user of a file. */
+static void append_to_file(int fd)
+{
+        struct stat st;
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                (void)fcntl(fd, F_SETFL, flags | O_APPEND);
+}
+
 static int open_stderr(void)
 {
         struct stat st;
@@ -108,6 +119,8 @@ static int open_stderr(void)
 
         if (fstat(STDERR_FILENO, &st) < 0)
                 return -errno;
+        append_to_file(STDOUT_FILENO);
+        append_to_file(STDERR_FILENO);
         self.is_socket = S_ISSOCK(st.st_mode);
         self.is_pipe = S_ISFIFO(st.st_mode);
         if (!self.is_socket) {

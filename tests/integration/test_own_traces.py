@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import subprocess
 
 import pytest
 
@@ -72,3 +73,18 @@ def test_a_runtime_folder_that_is_removed_ends_the_operator(operator, devserver,
     operator.wait_exit(expect=74)
     [cause] = operator.logs(level="critical")
     assert "runtime directory" in cause["message"] and str(operator.runtime_directory) in cause["message"]
+
+
+def test_a_script_that_shares_its_output_with_us_overwrites_nothing(operator, sandbox):
+    """reconciled moves the position of its own descriptor, not of the script's."""
+    script, log = operator.folder / "script.sh", operator.folder / "out.log"
+    script.write_text(f"""#!/bin/sh
+exec >{log} 2>&1
+echo before
+{sandbox.program("reconciled")} --config {operator.folder}/none.yaml
+echo after
+""", encoding="utf-8")
+    operator.user.give(script, 0o700)
+    subprocess.run(operator.user.command(["/bin/sh", str(script)]), check=True, cwd=operator.folder)
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "before" and lines[-1] == "after" and "none.yaml" in "".join(lines[1:-1]), lines
