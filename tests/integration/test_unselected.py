@@ -52,6 +52,21 @@ def test_it_is_told_with_the_object_as_it_is(start, operator, handler, widgets, 
     assert actions(handler, "a") == ["reconcile", "unselected", "reconcile", "deleted"]
 
 
+@pytest.mark.parametrize("answer", [{}, {"children": []}])
+def test_its_children_stay_unless_the_handler_answers_otherwise(start, operator, handler, widgets, api, answer):
+    config_maps = api.resource("v1", "configmaps", "default")
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}}]})
+    start(unselected=True)
+    gold(widgets, "a")
+    wait_until(lambda: config_maps.exists("child"), "the child")
+    handler.answer({**answer, "status": {"left": True}})
+    relabel(widgets, "a", "iron")
+    wait_until(lambda: widgets.get("a").get("status") == {"left": True}, "the status")
+    assert config_maps.exists("child") == ("children" not in answer)
+    assert ("widgets.example.com/children" in widgets.get("a")["metadata"].get("annotations", {})) == ("children" not in answer)
+    operator.stop()
+
+
 def test_nothing_is_told_where_it_was_not_asked_for(start, operator, handler, widgets):
     start()
     gold(widgets, "a")

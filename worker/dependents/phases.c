@@ -186,7 +186,7 @@ static int dependents_new(struct run *run, bool is_present, struct dependents **
                 return r;
         dependents->run = run;
         dependents->driver = &driver;
-        dependents->cleanup = run->action != ACTION_RECONCILE;
+        dependents->cleanup = run->action != ACTION_RECONCILE && run->action != ACTION_UNSELECTED;
         r = dependent_owner_init(&dependents->owner, config->api_version, config->kind, run->order->uid,
                                  run->order->key);
         dependents->owner.operator_name = run->worker->config->operator_name;
@@ -210,8 +210,9 @@ bool dependents_are_due(struct run *run)
 {
         _cleanup_free_ char *record = NULL;
 
-        if (run->action == ACTION_RECONCILE)
-                return run->answer.dependents != NULL;
+        /* Of an object that has left, the children go if the handler says so; else they stay. */
+        if (run->action == ACTION_RECONCILE || run->action == ACTION_UNSELECTED)
+                return run->answer.dependents && run->object.json;
         if (run->answer.not_done)
                 return false;
         record = notes_find_record(run, object_json(run));

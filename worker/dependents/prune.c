@@ -393,7 +393,8 @@ static bool comes_later(const struct dependents *dependents)
         if (dependents->cleanup || dependents->undo || dependents->drop)
                 return false;
         return dependents->failed.count > 0 || dependents->awaited > 0 ||
-               (dependents->waiting[0] && !dependents->run->watch->config->prune_before);
+               (dependents->waiting[0] && dependents->run->action == ACTION_RECONCILE &&
+                !dependents->run->watch->config->prune_before);
 }
 
 /* Dependents that the answer has left out are deleted once all wanted ones are there. */

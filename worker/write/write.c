@@ -66,7 +66,7 @@ static int has_object(struct run *run)
 
 static int has_dependents(struct run *run)
 {
-        return run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE && dependents_are_due(run);
+        return run->action != ACTION_RELEASE && dependents_are_due(run);
 }
 
 static const struct {
@@ -291,7 +291,7 @@ void write_start(struct run *run)
         run->carrying_out = true;
         while (run->step.index < ELEMENTS(steps) && !steps[run->step.index].carrying_out)
                 run->step.index++;
-        if (run->action != ACTION_RECONCILE && run->answer.dependents)
+        if (run->action != ACTION_RECONCILE && run->action != ACTION_UNSELECTED && run->answer.dependents)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
