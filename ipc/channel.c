@@ -13,10 +13,10 @@
 #include "base/duration.h"
 #include "os/syscall.h"
 
-#define PACKETS_PER_TURN  16 /* then other sources of the loop have their turn */
-#define TRAIN_MESSAGES    16 /* of one packet */
-#define TRAIN_SIZE        ((size_t)32 * 1024)
-#define QUEUE_MAX_DEFAULT ((size_t)16 * 1024 * 1024)
+#define PACKETS_PER_TURN 16 /* then other sources of the loop have their turn */
+#define TRAIN_MESSAGES   16 /* of one packet */
+#define TRAIN_SIZE       ((size_t)32 * 1024)
+#define QUEUE_MAX        ((size_t)16 * 1024 * 1024)
 
 struct packet {
         struct packet *next;
@@ -33,8 +33,8 @@ struct channel {
         struct channel_callbacks callbacks;
         void *userdata;
         struct packet *first, *last; /* waiting for room in the kernel's buffer */
-        size_t queued, queue_max;
-        uint64_t waiting_since; /* CLOCK_MONOTONIC: since when the first of them could not be sent */
+        size_t queued;               /* bytes */
+        uint64_t waiting_since;      /* CLOCK_MONOTONIC: since when the first of them could not be sent */
         struct text scratch;
         struct text train; /* messages that leave as one packet, while corked */
         unsigned train_messages;
@@ -159,7 +159,7 @@ static int enqueue_packet(struct channel *channel, const void *bytes, size_t siz
 {
         struct packet *packet;
 
-        if (channel->queued + size > channel->queue_max)
+        if (channel->queued + size > QUEUE_MAX)
                 return -ENOBUFS;
         packet = malloc(sizeof(*packet) + size);
         if (!packet)
@@ -477,7 +477,6 @@ int channel_new(sd_event *event, int fd, enum role local, enum role remote,
                 .state = CHILD_STARTING,
                 .callbacks = *callbacks,
                 .userdata = userdata,
-                .queue_max = QUEUE_MAX_DEFAULT,
                 .quota = 1,
         };
         r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_io, channel);
@@ -492,16 +491,6 @@ int channel_new(sd_event *event, int fd, enum role local, enum role remote,
 void channel_set_state(struct channel *channel, enum child_state state)
 {
         channel->state = state;
-}
-
-enum child_state channel_state(const struct channel *channel)
-{
-        return channel->state;
-}
-
-void channel_set_queue_max(struct channel *channel, size_t bytes)
-{
-        channel->queue_max = bytes;
 }
 
 int channel_fd(const struct channel *channel)

@@ -26,15 +26,12 @@ struct channel_callbacks {
 };
 
 /* `fd` is taken over (closed by channel_free, also when this fails). local and remote name the roles of the
- * two ends. The state against which permission is checked starts as CHILD_STARTING. queue_max: bytes that
- * may wait in user space; priority: sd-event priority of reads. */
+ * two ends. The state against which permission is checked starts as CHILD_STARTING. */
 int channel_new(sd_event *event, int fd, enum role local, enum role remote,
                 const struct channel_callbacks *callbacks, void *userdata, struct channel **ret);
 void channel_free(struct channel *channel);
 
 void channel_set_state(struct channel *channel, enum child_state state);
-enum child_state channel_state(const struct channel *channel);
-void channel_set_queue_max(struct channel *channel, size_t bytes); /* default 16 MiB */
 
 /* Sends or queues. Returns 0, -EPERM when the table does not allow it in this state (a bug of ours),
  * -EMSGSIZE, -ENOMEM, -ENOBUFS (bound reached), -ENOTCONN (closed). */

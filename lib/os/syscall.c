@@ -42,11 +42,6 @@ int sys_pidfd_open(pid_t pid)
         return result((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
-int sys_pidfd_send_signal(int pidfd, int signal)
-{
-        return result((int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0));
-}
-
 int sys_kill(pid_t pid, int signal)
 {
         return result(kill(pid, signal));

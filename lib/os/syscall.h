@@ -15,7 +15,6 @@ int sys_pipe(int ret_fds[2]);                 /* close-on-exec, blocking */
 int sys_set_nonblocking(int fd, bool enabled);
 pid_t sys_fork(void);
 int sys_pidfd_open(pid_t pid);
-int sys_pidfd_send_signal(int pidfd, int signal);
 int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */
 /* waitpid(pid, status, WNOHANG): the pid reaped, 0 when none is ready, -ECHILD when there is none at all. */
 pid_t sys_reap(pid_t pid, int *ret_status);

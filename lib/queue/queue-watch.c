@@ -35,12 +35,6 @@ void queue_pause(struct queue *queue, unsigned watch, bool paused)
         queue->watch[watch].paused = paused;
 }
 
-void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
-{
-        assert(watch < queue->watch_count);
-        queue->watch[watch].concurrency = concurrency;
-}
-
 void queue_close(struct queue *queue, unsigned watch)
 {
         assert(watch < queue->watch_count);

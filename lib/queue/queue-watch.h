@@ -5,7 +5,6 @@
 
 /* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
 int queue_add_watch(struct queue *queue, unsigned concurrency);
-void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency);
 
 /* Watches of one kind (not 0) have the same objects under the same keys. Before anything is pushed. */
 void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);

@@ -88,13 +88,3 @@ int access_take(struct supervisor *supervisor, const struct message_access *mess
         turn_settle_soon(supervisor);
         return before != state->trouble.health ? health_review(watch) : 0;
 }
-
-int access_apply(struct watch *watch)
-{
-        const struct access_state *state = access_of(watch);
-
-        watch->awaits_token = access_awaited(watch);
-        pause_apply(watch);
-        turn_settle_soon(supervisor_of(watch));
-        return state && state->trouble.health != WATCH_HEALTHY ? health_review(watch) : 0;
-}

@@ -8,7 +8,5 @@
 #include "ipc/message.h"
 
 struct supervisor;
-struct watch;
 
 int access_take(struct supervisor *supervisor, const struct message_access *message); /* -ENOMEM */
-int access_apply(struct watch *watch); /* all that is known, to a watch that is new. -ENOMEM */
