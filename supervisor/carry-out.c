@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See carry-out.h. */
 #include "supervisor/carry-out.h"
 
 #include <assert.h>

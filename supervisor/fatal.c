@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fatal.h. */
 #include "supervisor/fatal.h"
 
 #include <assert.h>

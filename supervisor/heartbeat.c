@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See heartbeat.h. */
 #include "supervisor/heartbeat.h"
 
 #include <malloc.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See listen-pause.h. */
 #include "supervisor/listen-pause.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See loop.h. */
 #include "supervisor/loop.h"
 
 #include "base/exit-code.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See notify.h. */
 #include "supervisor/notify.h"
 
 #include <errno.h>

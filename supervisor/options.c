@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See options.h. */
 #include "supervisor/options.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See phase.h. */
 #include "supervisor/phase.h"
 
 #include "supervisor/supervisor.h"

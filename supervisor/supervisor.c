@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See supervisor.h. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See teardown.h. */
 #include "supervisor/teardown.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See turn.h. */
 #include "supervisor/turn.h"
 
 #include <time.h>

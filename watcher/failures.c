@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See failures.h. */
 #include "watcher/failures.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See memory-full.h. */
 #include "watcher/memory-full.h"
 
 #include <errno.h>

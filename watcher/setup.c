@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See setup.h. */
 #include "watcher/setup.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See store-failure.h. */
 #include "watcher/store-failure.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include "credential/handlers/account.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/duration.h"

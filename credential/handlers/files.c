@@ -6,7 +6,6 @@
 #include "credential/handlers/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "base/text.h"

@@ -6,7 +6,6 @@
 #include "ctl/check/rbac.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See memory.h. */
 #include "base/memory.h"
 
 #include <errno.h>

@@ -3,8 +3,6 @@
 #include "controller/controller-watch.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 

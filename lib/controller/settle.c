@@ -7,8 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"

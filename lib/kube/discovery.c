@@ -2,7 +2,6 @@
 /* Discovery of one kind: a GET of its group's resource list. */
 #include "kube/discovery.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"

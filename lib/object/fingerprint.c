@@ -6,7 +6,6 @@
 #include "object/fingerprint.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "object/bookkeeping.h"
 #include "object/hash.h"

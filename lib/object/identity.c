@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See identity.h. */
 #include "object/identity.h"
 
 #include <errno.h>

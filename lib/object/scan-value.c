@@ -2,7 +2,6 @@
 #include "object/scan-value.h"
 
 #include <errno.h>
-#include <string.h>
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif

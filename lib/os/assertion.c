@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See assertion.h. */
 #include "os/assertion.h"
 
 #include <assert.h>

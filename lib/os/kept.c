@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kept.h. */
 #include "os/kept.h"
 
 #include <errno.h>

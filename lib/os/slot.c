@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See slot.h. */
 #include "os/slot.h"
 
 #include <errno.h>

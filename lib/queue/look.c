@@ -2,8 +2,6 @@
 /* Questions to the queue, which change nothing. */
 #include "queue/look.h"
 
-#include <string.h>
-
 #include "base/duration.h"
 #include "queue/internal.h"
 

@@ -3,7 +3,6 @@
 #include "selector/field.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See suspect.h. */
 #include "store/suspect.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See child-slot.h. */
 #include "supervisor/children/child-slot.h"
 
 #include <assert.h>

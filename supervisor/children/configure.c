@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See configure.h. */
 #include "supervisor/children/configure.h"
 
 #include <errno.h>

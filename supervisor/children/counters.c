@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See counters.h. */
 #include "supervisor/children/counters.h"
 
 #include <string.h>

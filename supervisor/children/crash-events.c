@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See crash-events.h. */
 #include "supervisor/children/crash-events.h"
 
 #include <inttypes.h>

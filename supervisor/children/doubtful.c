@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See doubtful.h. */
 #include "supervisor/children/doubtful.h"
 
 #include <errno.h>

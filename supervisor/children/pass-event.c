@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pass-event.h. */
 #include "supervisor/children/pass-event.h"
 
 #include "supervisor/children/child-slot.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reap.h. */
 #include "supervisor/children/reap.h"
 
 #include <errno.h>

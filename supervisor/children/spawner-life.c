@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See spawner-life.h. */
 #include "supervisor/children/spawner-life.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See start.h. */
 #include "supervisor/children/start.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tell.h. */
 #include "supervisor/children/tell.h"
 
 #include <string.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watcher-messages.h. */
 #include "supervisor/children/watcher-messages.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "controller/change/change.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See configured.h. */
 #include "supervisor/control/configured.h"
 
 #include "base/text.h"

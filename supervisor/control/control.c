@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See control.h. */
 #include "supervisor/control/control.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See explain.h. */
 #include "supervisor/control/explain.h"
 
 #include <errno.h>

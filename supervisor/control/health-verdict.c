@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See health-verdict.h. */
 #include "supervisor/control/health-verdict.h"
 
 #include "base/duration.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See json-members.h. */
 #include "supervisor/control/json-members.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See list-objects.h. */
 #include "supervisor/control/list-objects.h"
 
 #include <errno.h>

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
-#include <sys/resource.h>
 
 #include "base/duration.h"
 #include "base/text.h"

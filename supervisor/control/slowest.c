@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See slowest.h. */
 #include "supervisor/control/slowest.h"
 
 #include <errno.h>
@@ -7,7 +6,6 @@
 #include <string.h>
 
 #include "controller/controller-watch.h"
-#include "ledger/ledger.h"
 
 static void take_out(struct slowest *slowest, size_t index)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See status-document.h. */
 #include "supervisor/control/status-document.h"
 
 #include <unistd.h>

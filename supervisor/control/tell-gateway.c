@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tell-gateway.h. */
 #include "supervisor/control/tell-gateway.h"
 
 #include "base/text.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ledger-clock.h. */
 #include "supervisor/folders/ledger-clock.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See leftover-finalizers.h. */
 #include "supervisor/folders/leftover-finalizers.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See secrets.h. */
 #include "supervisor/folders/secrets.h"
 
 #include <dirent.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See state-folder.h. */
 #include "supervisor/folders/state-folder.h"
 
 #include <errno.h>

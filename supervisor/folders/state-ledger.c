@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See state-ledger.h. */
 #include "supervisor/folders/state-ledger.h"
 
 #include <dirent.h>

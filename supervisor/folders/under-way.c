@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See under-way.h. */
 #include "supervisor/folders/under-way.h"
 #include "os/file.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See access-folder.h. */
 #include "supervisor/handlers/access-folder.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See access-news.h. */
 #include "supervisor/handlers/access-news.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See access-state.h. */
 #include "supervisor/handlers/access-state.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See limit-groups.h. */
 #include "supervisor/handlers/limit-groups.h"
 
 #include <string.h>

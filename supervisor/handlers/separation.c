@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See separation.h. */
 #include "supervisor/handlers/separation.h"
 
 #include <errno.h>

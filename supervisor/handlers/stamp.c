@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stamp.h. */
 #include "supervisor/handlers/stamp.h"
 
 #include <limits.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load-config.h. */
 #include "supervisor/reload/load-config.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reload.h. */
 #include "supervisor/reload/reload.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See begin-end.h. */
 #include "supervisor/watches/begin-end.h"
 #include "supervisor/handlers/stamp.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See health.h. */
 #include "supervisor/watches/health.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See memory-retry.h. */
 #include "supervisor/watches/memory-retry.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See place.h. */
 #include "supervisor/watches/place.h"
 
 #include "supervisor/supervisor.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See absence.h. */
 #include "watcher/apply/absence.h"
 
 #include <errno.h>

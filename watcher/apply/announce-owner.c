@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See announce-owner.h. */
 #include "watcher/apply/announce-owner.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See announce.h. */
 #include "watcher/apply/announce.h"
 
 #include <errno.h>

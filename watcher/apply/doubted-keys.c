@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See doubted-keys.h. */
 #include "watcher/apply/doubted-keys.h"
 
 #include <errno.h>

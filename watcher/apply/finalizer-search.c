@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See finalizer-search.h. */
 #include "watcher/apply/finalizer-search.h"
 
 #include <errno.h>

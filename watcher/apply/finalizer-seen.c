@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See finalizer-seen.h. */
 #include "watcher/apply/finalizer-seen.h"
 
 #include <errno.h>

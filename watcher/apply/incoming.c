@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See incoming.h. */
 #include "watcher/apply/incoming.h"
 
 #include <errno.h>

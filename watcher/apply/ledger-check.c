@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ledger-check.h. */
 #include "watcher/apply/ledger-check.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See scope.h. */
 #include "watcher/apply/scope.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See synced.h. */
 #include "watcher/apply/synced.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See list.h. */
 #include "watcher/list/list.h"
 
 #include <errno.h>

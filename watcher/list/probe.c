@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See probe.h. */
 #include "watcher/list/probe.h"
 
 #include <errno.h>

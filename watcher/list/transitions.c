@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See transitions.h. */
 #include "watcher/list/transitions.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watch-event.h. */
 #include "watcher/list/watch-event.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watch-stream.h. */
 #include "watcher/list/watch-stream.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See frame.h. */
 #include "watcher/stream/frame.h"
 
-#include <errno.h>
 #include <string.h>
 
 void frame_reset(struct frame *frame)

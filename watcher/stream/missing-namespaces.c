@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See missing-namespaces.h. */
 #include "watcher/stream/missing-namespaces.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reaction.h. */
 #include "watcher/stream/reaction.h"
 
 static const enum reaction reaction[PHASE_COUNT][ANSWER_COUNT] = {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See restored.h. */
 #include "watcher/stream/restored.h"
 
 #include "base/duration.h"

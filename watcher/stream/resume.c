@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See resume.h. */
 #include "watcher/stream/resume.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stream-request.h. */
 #include "watcher/stream/stream-request.h"
 
 #include "base/duration.h"

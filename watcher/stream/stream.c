@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stream.h. */
 #include "watcher/stream/stream.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "controller/due/next-attempt.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "controller/change/decision.h"

@@ -3,8 +3,6 @@
 #include "controller/due/push.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/duration.h"
 #include "controller/clock.h"

@@ -7,7 +7,6 @@
  * (`retry`).
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/duration.h"
 #include "controller/change/finalizer-only.h"

@@ -7,7 +7,6 @@
  */
 #include "controller/due/doubt.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,13 +3,11 @@
  * What the ledger says is due: long backoffs, requeueAfter, resync. They cost no memory while they wait. A
  * row that is handed to the queue keeps its time: should we die before its run, it is due at once.
  */
-#include <errno.h>
-#include <string.h>
 
+#include "controller/due/due.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/clock.h"
-#include "controller/due/due.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/push.h"
 #include "controller/effects.h"

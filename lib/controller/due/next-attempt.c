@@ -2,8 +2,6 @@
 /* When an object is due again: backoffs, resyncs, and what the server's Retry-After has held back. */
 #include "controller/due/next-attempt.h"
 
-#include <string.h>
-
 #include "base/backoff.h"
 #include "base/duration.h"
 #include "controller/controller.h"

@@ -5,8 +5,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "base/duration.h"

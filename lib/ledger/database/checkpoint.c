@@ -23,7 +23,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/duration.h"
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
 
