@@ -107,11 +107,9 @@ static char **make_environment(const struct kubeconfig *config)
                 if (!is_overridden(exec, environ[i]) && !(made[used++] = strdup(environ[i])))
                         goto fail;
         for (size_t i = 0; i < exec->environment.count; i++)
-                if (asprintf(&made[used++], "%s=%s", exec->environment.pair[i].name,
-                             exec->environment.pair[i].value) < 0) {
-                        made[used - 1] = NULL;
+                if (!(made[used++] = format_string("%s=%s", exec->environment.pair[i].name,
+                                                   exec->environment.pair[i].value)))
                         goto fail;
-                }
         made[used] = exec_info(config);
         if (made[used])
                 return made;
@@ -129,11 +127,9 @@ static char *find_in_path(const char *command)
 
         for (path = path ? path : "/usr/bin:/bin"; *path;) {
                 size_t length = strcspn(path, ":");
-                char *candidate;
+                char *candidate = format_string("%.*s/%s", (int)length, path, command);
 
-                if (asprintf(&candidate, "%.*s/%s", (int)length, path, command) < 0)
-                        return NULL;
-                if (length > 0 && access(candidate, X_OK) == 0)
+                if (!candidate || (length > 0 && access(candidate, X_OK) == 0))
                         return candidate;
                 free(candidate);
                 path += length + (path[length] == ':');

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "ctl/answer/query.h"
 #include "ctl/answer/show.h"
 #include "ctl/check/ctl-check.h"
@@ -416,10 +417,9 @@ static int run_found(const struct options *options, const struct verb *found, in
 
         if (options->namespace && takes_key(found) && count > 1 && argument[1][0] != '-' &&
             !strchr(argument[1], '/')) {
-                if (asprintf(&key, "%s/%s", options->namespace, argument[1]) < 0) {
-                        key = NULL;
+                key = format_string("%s/%s", options->namespace, argument[1]);
+                if (!key)
                         return EXIT_CODE_SOFTWARE;
-                }
                 argument[1] = key;
         }
         return found->run(options, count, argument);

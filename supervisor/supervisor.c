@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "controller/clock.h"
 #include "controller/controller-watch.h"
@@ -138,10 +139,9 @@ static int add_watches(struct supervisor *supervisor)
  */
 static int add_slots(struct supervisor *supervisor)
 {
-        if (asprintf(&supervisor->slots_path, "%s/slots", supervisor->options->runtime_directory) < 0) {
-                supervisor->slots_path = NULL;
+        supervisor->slots_path = format_string("%s/slots", supervisor->options->runtime_directory);
+        if (!supervisor->slots_path)
                 return -ENOMEM;
-        }
         supervisor->life.runtime_kept = access(supervisor->slots_path, F_OK) == 0;
         return slots_new(supervisor->slots_path, supervisor->controller.watch_room, &supervisor->slots);
 }
@@ -201,10 +201,9 @@ static int init_folders(struct supervisor *supervisor, struct error *error)
 
         if (r >= 0)
                 r = take_folder(&supervisor->options->runtime_directory, error);
-        if (asprintf(&store, "%s/store", supervisor->options->state_directory) < 0) {
-                store = NULL;
+        store = format_string("%s/store", supervisor->options->state_directory);
+        if (!store)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         return r < 0 ? r : make_folder(store, error);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "credential/credential-message.h"
 #include "credential/handlers/files.h"
 #include "credential/retry-delay.h"
@@ -222,11 +223,10 @@ static int ask_token(struct access *access)
 
         if (access->transfer || !kube_client_has_credential(access->credential->client))
                 return 0;
-        if (asprintf(&path, "/api/v1/namespaces/%s/serviceaccounts/%s/token", access->namespace_name,
-                     access->config->account) < 0) {
-                path = NULL;
+        path = format_string("/api/v1/namespaces/%s/serviceaccounts/%s/token", access->namespace_name,
+                             access->config->account);
+        if (!path)
                 return -ENOMEM;
-        }
         request.path = path;
         return kube_client_start(access->credential->client, &request, &access->transfer);
 }

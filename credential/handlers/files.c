@@ -47,10 +47,8 @@ static int write_access_file(const struct access *access, const char *name, cons
         _cleanup_free_ char *path = NULL, *new = NULL;
         int r;
 
-        if (asprintf(&path, "%s/%s", access->config->folder, name) < 0)
-                path = NULL;
-        if (asprintf(&new, "%s/.%s.new", access->config->folder, name) < 0)
-                new = NULL;
+        path = format_string("%s/%s", access->config->folder, name);
+        new = format_string("%s/.%s.new", access->config->folder, name);
         if (!path || !new)
                 return error_set(error, -ENOMEM, "no memory");
         if (is_there(path, bytes, size))
@@ -121,11 +119,9 @@ static int write_kubeconfig_file(const struct access *access, const struct kubec
                                  const char *namespace_name, struct error *error)
 {
         _cleanup_text_ struct text out = TEXT_EMPTY;
-        _cleanup_free_ char *token_file = NULL;
         int r;
+        _cleanup_free_ char *token_file = format_string("%s/token", access->config->folder);
 
-        if (asprintf(&token_file, "%s/token", access->config->folder) < 0)
-                token_file = NULL;
         text_append_string(&out, "{\"apiVersion\":\"v1\",\"kind\":\"Config\",");
         add_cluster(&out, config);
         text_append_string(&out, ",\"users\":[{\"name\":\"handler\",\"user\":{");

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/exit-code.h"
 #include "credential/handlers/account.h"
@@ -23,9 +24,7 @@ static void refresh(struct access *access)
         if (r >= 0 && was_well)
                 return;
         free(access->files_trouble);
-        access->files_trouble = NULL;
-        if (r < 0 && asprintf(&access->files_trouble, "%s", error_message(&error)) < 0)
-                access->files_trouble = NULL;
+        access->files_trouble = r < 0 ? strdup(error_message(&error)) : NULL;
         if ((r < 0) == was_well)
                 access_tell(access);
 }

@@ -253,9 +253,8 @@ static void add_limits_warning(struct config_problems *problems, const struct co
         *problem = (struct config_problem){.line = watch->line, .warning = true};
         problem->file = strdup(watch->file);
         problem->key = strdup("handler.limits");
-        if (asprintf(&problem->text, "of watch %s cannot be enforced as configured, because %s: %s",
-                     watch->name, why, weakened) < 0)
-                problem->text = NULL;
+        problem->text = format_string("of watch %s cannot be enforced as configured, because %s: %s",
+                                      watch->name, why, weakened);
         problems->count += problem->file && problem->key && problem->text;
 }
 

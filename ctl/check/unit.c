@@ -52,8 +52,7 @@ static int unit_of(const char *config, char **ret, struct error *error)
                                  "reconciled@%.*s.service cannot start: the name of an instance has at most "
                                  "%d characters, and this one has %zu; rename the file",
                                  (int)length, name, UNIT_INSTANCE_MAX, length);
-        if (asprintf(ret, "reconciled@%.*s.service", (int)length, name) < 0)
-                *ret = NULL;
+        *ret = format_string("reconciled@%.*s.service", (int)length, name);
         return 0;
 }
 
@@ -83,18 +82,16 @@ static char *kubeconfig_of(sd_bus *bus, const char *object)
 /* The file that systemd would take; where there is none, the one that is usual. The caller owns it. */
 static char *source_of(const char *named)
 {
-        char *path;
-
         if (named[0] == '/')
                 return strdup(named);
         for (size_t i = 0; i < sizeof(STORE) / sizeof(STORE[0]); i++) {
-                if (asprintf(&path, "%s/%s", STORE[i], named) < 0)
-                        return NULL;
-                if (access(path, F_OK) == 0)
+                char *path = format_string("%s/%s", STORE[i], named);
+
+                if (!path || access(path, F_OK) == 0)
                         return path;
                 free(path);
         }
-        return asprintf(&path, STORE_DEFAULT "/%s", named) < 0 ? NULL : path;
+        return format_string(STORE_DEFAULT "/%s", named);
 }
 
 /* One that LoadCredential= names: linked beside the others, as they lie beside each other when the unit
@@ -106,10 +103,9 @@ static int take_credential(struct unit_credential *credential, const char *wante
 
         if (!source)
                 return -ENOMEM;
-        if (asprintf(&link, "%s/%s", credential->folder, id) < 0) {
-                link = NULL;
+        link = format_string("%s/%s", credential->folder, id);
+        if (!link)
                 return -ENOMEM;
-        }
         if (symlink(source, link) < 0)
                 return errno == EEXIST ? 0 : -errno;
         if (strcmp(id, wanted) == 0) {
@@ -149,10 +145,8 @@ static void take_present(const struct unit_credential *credential, const char *p
 
                 if (entry->d_name[0] == '.')
                         continue;
-                if (asprintf(&source, "%s%s", place, entry->d_name) < 0)
-                        source = NULL;
-                if (asprintf(&link, "%s/%s", credential->folder, entry->d_name) < 0)
-                        link = NULL;
+                source = format_string("%s%s", place, entry->d_name);
+                link = format_string("%s/%s", credential->folder, entry->d_name);
                 if (source && link)
                         (void)!symlink(source, link); /* what is there is named by LoadCredential= */
         }
@@ -175,10 +169,9 @@ static int find_credential(struct unit_credential *credential, struct error *err
         path = kubeconfig_of(bus, object);
         if (!path || !path[0])
                 return 0;
-        if (asprintf(&place, CREDENTIALS "%s/", credential->unit) < 0) {
-                place = NULL;
+        place = format_string(CREDENTIALS "%s/", credential->unit);
+        if (!place)
                 return 0;
-        }
         length = strlen(place);
         if (strncmp(path, place, length) != 0 || strchr(path + length, '/')) {
                 credential->source = strdup(path);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "ctl/answer/members.h"
 #include "ctl/answer/query.h"
 #include "ctl/output/output.h"
@@ -27,10 +28,9 @@ static int add_argument(struct command *command, const char *name, const char *v
 {
         if (command->count == WORDS_MAX)
                 return -E2BIG;
-        if (asprintf(&command->word[command->count], "%s%s", name, value) < 0) {
-                command->word[command->count] = NULL;
+        command->word[command->count] = format_string("%s%s", name, value);
+        if (!command->word[command->count])
                 return -ENOMEM;
-        }
         command->count++;
         return 0;
 }

@@ -20,6 +20,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "ctl/check/read-config.h"
 #include "ctl/check/unit.h"
@@ -119,9 +120,7 @@ static const char *subresource(const char *path)
 /* A collection is written to at one path, whatever comes to be in it. */
 static char *path_of_created(const char *collection, const cJSON *object)
 {
-        char *path;
-
-        return asprintf(&path, "%s/%s", collection, metadata_text(object, "name")) < 0 ? NULL : path;
+        return format_string("%s/%s", collection, metadata_text(object, "name"));
 }
 
 /* Where a former version was not seen, the request alone tells what was to change; a patch of a confidential
@@ -336,13 +335,12 @@ static int account_of(const struct config_watch *watch, char **ret)
 {
         const struct config_handler *handler = &watch->handler;
 
-        if (handler->kubernetes_account &&
-            asprintf(ret, "%s/%s", handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
-                     handler->kubernetes_account) < 0) {
-                *ret = NULL;
-                return -ENOMEM;
-        }
-        return 0;
+        if (!handler->kubernetes_account)
+                return 0;
+        *ret = format_string("%s/%s",
+                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
+                             handler->kubernetes_account);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int server_start(struct server *server, const char *folder, const char *file,
@@ -354,11 +352,9 @@ static int server_start(struct server *server, const char *folder, const char *f
         pid_t parent;
         bool ready;
 
-        if (!path || account_of(watch, &account) < 0 ||
-            asprintf(&server->kubeconfig, "%s/kubeconfig", folder) < 0) {
-                server->kubeconfig = NULL;
+        server->kubeconfig = format_string("%s/kubeconfig", folder);
+        if (!path || !server->kubeconfig || account_of(watch, &account) < 0)
                 return -ENOMEM;
-        }
         if (access(path, X_OK) < 0) {
                 fprintf(stderr,
                         "reconciledctl: %s: %s; a file is run on this server (package "

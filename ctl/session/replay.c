@@ -127,15 +127,13 @@ static bool prepare_replay(struct replay *replay, struct recorded *recorded, str
 static int read_one(struct replay *replay, const char *folder, const char *name)
 {
         struct recorded *recorded = &replay->recorded[replay->count];
-        _cleanup_free_ char *path = NULL, *content = NULL;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name), *content = NULL;
         size_t size;
         int r;
 
         *recorded = (struct recorded){.file = strdup(name)};
-        if (!recorded->file || asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!recorded->file || !path)
                 return -ENOMEM;
-        }
         r = file_read(path, RECORD_MAX, &content, &size);
         if (r >= 0)
                 r = trace_visit(content, take_line, recorded);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "config/access.h"
 #include "config/config-message.h"
 #include "config/config.h"
@@ -35,9 +36,8 @@ static int watcher_config(struct session_process *process)
                 one.value = place;
                 message.namespace = &one;
                 message.namespace_count = slash != NULL;
-                if (asprintf(&selector, "%s%smetadata.name=%s", watch->field_selector,
-                             watch->field_selector[0] ? "," : "", slash ? slash + 1 : object) < 0)
-                        selector = NULL;
+                selector = format_string("%s%smetadata.name=%s", watch->field_selector,
+                                         watch->field_selector[0] ? "," : "", slash ? slash + 1 : object);
                 if (!selector || !place)
                         return -ENOMEM;
                 message.field_selector = selector;

@@ -14,6 +14,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "children/child-process.h"
 #include "children/child-program.h"
 #include "children/child-state.h"
@@ -429,10 +430,9 @@ static int add_processes(struct session *session)
                         continue;
                 process->child.role = ROLE_WATCHER;
                 process->watch = &config->watch[i];
-                if (asprintf(&process->store_folder, "%s/%s", session->folder, process->watch->name) < 0) {
-                        process->store_folder = NULL;
+                process->store_folder = format_string("%s/%s", session->folder, process->watch->name);
+                if (!process->store_folder)
                         return -ENOMEM;
-                }
                 session->process_count++;
         }
         for (size_t i = 0; i < session->process_count; i++)
@@ -446,12 +446,9 @@ static int make_folders(struct session *session, struct error *error)
 
         if (r < 0)
                 return r;
-        if (asprintf(&session->trace, "%s/trace", session->folder) < 0)
-                session->trace = NULL;
-        if (asprintf(&session->requests, "%s/requests", session->folder) < 0)
-                session->requests = NULL;
-        if (asprintf(&session->access_folder, "%s/handlers", session->folder) < 0)
-                session->access_folder = NULL;
+        session->trace = format_string("%s/trace", session->folder);
+        session->requests = format_string("%s/requests", session->folder);
+        session->access_folder = format_string("%s/handlers", session->folder);
         if (!session->access_folder || !session->trace || !session->requests)
                 return error_set(error, -ENOMEM, "no memory");
         if (mkdir(session->requests, 0700) < 0)
@@ -520,13 +517,11 @@ int session_run(struct session *session)
 
 static int write_request(const struct session *session, size_t number, const char *request)
 {
-        _cleanup_free_ char *path = NULL;
         _cleanup_fclose_ FILE *file = NULL;
+        _cleanup_free_ char *path = format_string("%s/%zu", session->requests, number);
 
-        if (asprintf(&path, "%s/%zu", session->requests, number) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         file = fopen(path, "wxe");
         return file && fputs(request, file) >= 0 && fflush(file) == 0 ? 0 : -errno;
 }

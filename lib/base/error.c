@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
+
 int error_set(struct error *error, int status, const char *format, ...)
 {
         va_list arguments;
@@ -23,18 +25,15 @@ int error_prefix(struct error *error, const char *format, ...)
         _cleanup_free_ char *prefix = NULL;
         va_list arguments;
         char *message;
-        int r;
 
         if (!error || error->status == 0)
                 return 0;
         va_start(arguments, format);
-        r = vasprintf(&prefix, format, arguments);
-        va_end(arguments);
-        if (r < 0) {
+        if (vasprintf(&prefix, format, arguments) < 0)
                 prefix = NULL;
-                return error->status;
-        }
-        if (asprintf(&message, "%s: %s", prefix, error_message(error)) >= 0) {
+        va_end(arguments);
+        message = prefix ? format_string("%s: %s", prefix, error_message(error)) : NULL;
+        if (message) {
                 free(error->message);
                 error->message = message;
         }

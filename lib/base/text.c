@@ -231,6 +231,18 @@ void text_append_base64(struct text *text, const char *input)
         }
 }
 
+char *format_string(const char *format, ...)
+{
+        va_list arguments;
+        char *string;
+        int r;
+
+        va_start(arguments, format);
+        r = vasprintf(&string, format, arguments);
+        va_end(arguments);
+        return r < 0 ? NULL : string;
+}
+
 int text_replace(char **place, const char *text)
 {
         char *copy;

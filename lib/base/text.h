@@ -56,6 +56,9 @@ static inline const char *counted(uint64_t count, const char *one, const char *m
         return count == 1 ? one : many;
 }
 
+/* As printf() writes it; the caller owns it. NULL on lack of memory. */
+char *format_string(const char *format, ...) _printf_(1, 2);
+
 /* *place becomes a copy of the text, and what it was is freed. -ENOMEM: it is left as it was. */
 int text_replace(char **place, const char *text);
 

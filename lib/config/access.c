@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "config/config-watch.h"
 #include "os/acl.h"
 
@@ -47,10 +48,8 @@ static int fill(const struct config_watch *watch, const char *access_folder, str
         struct record_pair *credential = calloc(handler->credentials_count + 1, sizeof(*credential));
         char *folder, *key;
 
-        if (asprintf(&folder, "%s/%s", access_folder, watch->name) < 0)
-                folder = NULL;
-        if (asprintf(&key, "%s:%u: watch %s", watch->file, watch->line, watch->name) < 0)
-                key = NULL;
+        folder = format_string("%s/%s", access_folder, watch->name);
+        key = format_string("%s:%u: watch %s", watch->file, watch->line, watch->name);
         for (size_t i = 0; credential && i < handler->credentials_count; i++)
                 credential[i] =
                         (struct record_pair){handler->credentials[i].name, handler->credentials[i].value};
@@ -138,14 +137,12 @@ static size_t collect_users(const struct config *config, uid_t *user)
 
 static int make_one(const struct config_watch *watch, const char *access_folder, struct error *error)
 {
-        _cleanup_free_ char *path = NULL;
         const uid_t user = watch->handler.uid;
         int r;
+        _cleanup_free_ char *path = format_string("%s/%s", access_folder, watch->name);
 
-        if (asprintf(&path, "%s/%s", access_folder, watch->name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         r = make(path, error);
         return r < 0 || !is_separate(watch) ? r : allow(path, &user, 1, ACL_READ | ACL_SEARCH, error);
 }

@@ -91,12 +91,9 @@ void config_worker_watch_done(struct record_watch *watch)
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
                         const char *store_folder, const char *access_folder, struct record_watch *ret)
 {
-        char *credentials = NULL;
+        char *credentials =
+                config_has_access(config) ? format_string("%s/%s", access_folder, config->name) : strdup("");
 
-        if (!config_has_access(config))
-                credentials = strdup("");
-        else if (asprintf(&credentials, "%s/%s", access_folder, config->name) < 0)
-                credentials = NULL;
         *ret = (struct record_watch){
                 .name = config->name,
                 .api_version = config->api_version,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "config/check/check.h"
 #include "config/handler-limits.h"
 #include "config/read/problem.h"
@@ -197,10 +198,9 @@ static void read_folder(struct reader *reader, const char *folder)
                 cannot_read(reader, -errno);
         }
         for (int i = 0; i < count; i++) {
-                _cleanup_free_ char *path = NULL;
+                _cleanup_free_ char *path = format_string("%s/%s", folder, entry[i]->d_name);
 
-                if (asprintf(&path, "%s/%s", folder, entry[i]->d_name) < 0) {
-                        path = NULL;
+                if (!path) {
                         reader->out_of_memory = true;
                 } else {
                         read_config_file(reader, path);

@@ -146,12 +146,7 @@ static char *list_conditions(const struct config *config, const struct config_wa
 
 static char *key_of(const struct config *config, const struct config_watch *watch, const char *name)
 {
-        char *key;
-
-        return asprintf(&key, "%s/%s%s%s", config->operator_name, watch->id, watch->id[0] ? "." : "", name) <
-                               0
-                       ? NULL
-                       : key;
+        return format_string("%s/%s%s%s", config->operator_name, watch->id, watch->id[0] ? "." : "", name);
 }
 
 int config_name_notes(struct config *config)

@@ -103,10 +103,8 @@ static void complain_of_program(struct jq_program *program, const char *text)
 int jq_program_new(const char *text, struct jq_program **ret, struct error *error)
 {
         struct jq_program *program = calloc(1, sizeof(*program));
-        _cleanup_free_ char *quiet = NULL;
+        _cleanup_free_ char *quiet = format_string(QUIET "%s", text);
 
-        if (asprintf(&quiet, QUIET "%s", text) < 0)
-                quiet = NULL;
         if (!quiet || !program || !(program->state = jq_init())) {
                 free(program);
                 return error_set(error, -ENOMEM, "no memory for a jq program");

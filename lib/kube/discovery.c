@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 
 #define DISCOVERY_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
@@ -58,11 +59,7 @@ static void on_discovery_done(struct kube_transfer *transfer _unused_, const str
 
 static char *list_path(const char *api_version)
 {
-        char *path;
-
-        if (asprintf(&path, "%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version) < 0)
-                return NULL;
-        return path;
+        return format_string("%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
 }
 
 int kube_discovery_start(struct kube_client *client, const char *api_version, const char *kind,

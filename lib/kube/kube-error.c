@@ -137,12 +137,9 @@ int kube_error_from_status(struct kube_error *error, int http_status, const char
                 r = take_plain(error, body, size);
         if (r < 0)
                 return r;
-        if (!error->message &&
-            asprintf(&error->message, "HTTP status %d without an explanation", error->http_status) < 0) {
-                error->message = NULL;
-                return -ENOMEM;
-        }
-        return 0;
+        if (!error->message)
+                error->message = format_string("HTTP status %d without an explanation", error->http_status);
+        return error->message ? 0 : -ENOMEM;
 }
 
 int kube_error_set(struct kube_error *error, enum kube_failure failure, const char *format, ...)

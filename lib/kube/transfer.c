@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "kube/path.h"
 
 #define BODY_MAX_DEFAULT ((size_t)64 * 1024 * 1024)
@@ -46,10 +47,9 @@ static int append_header(struct curl_slist **list, const char *name, const char 
         /* A line break would begin another header. */
         if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
                 return -EINVAL;
-        if (asprintf(&line, "%s: %s", name, value) < 0) {
-                line = NULL;
+        line = format_string("%s: %s", name, value);
+        if (!line)
                 return -ENOMEM;
-        }
         grown = curl_slist_append(*list, line);
         if (!grown)
                 return -ENOMEM;
@@ -179,10 +179,9 @@ static int add_header(struct kube_transfer *transfer, const char *name, const ch
         struct curl_slist *header;
 
         /* "Name:" without a value takes a header of libcurl's own away. */
-        if (asprintf(&line, value ? "%s: %s" : "%s:", name, value) < 0) {
-                line = NULL;
+        line = format_string(value ? "%s: %s" : "%s:", name, value);
+        if (!line)
                 return -ENOMEM;
-        }
         header = curl_slist_append(transfer->header, line);
         if (!header)
                 return -ENOMEM;
@@ -256,8 +255,8 @@ static int set_url(struct kube_transfer *transfer, const char *path,
         if (url && curl_url_set(url, CURLUPART_URL, credential->server, 0) == CURLUE_OK &&
             curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
             curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-            asprintf(&authority, "%s:%s", host, port) >= 0 &&
-            asprintf(&connect_to, "%s:%s:%s", credential->tls_server_name, port, authority) >= 0 &&
+            (authority = format_string("%s:%s", host, port)) &&
+            (connect_to = format_string("%s:%s:%s", credential->tls_server_name, port, authority)) &&
             curl_url_set(url, CURLUPART_HOST, credential->tls_server_name, 0) == CURLUE_OK) {
                 _cleanup_free_ char *base = NULL;
 
@@ -338,13 +337,9 @@ static int set_body(struct kube_transfer *transfer, const struct kube_request *r
 /* With dryRun, where the client only tries. */
 static char *whole_path(const struct kube_transfer *transfer, const struct kube_request *request)
 {
-        char *path;
-
         if (!transfer->client->dry_run || strcmp(request->method, "GET") == 0)
                 return strdup(request->path);
-        return asprintf(&path, "%s%sdryRun=All", request->path, strchr(request->path, '?') ? "&" : "?") < 0
-                       ? NULL
-                       : path;
+        return format_string("%s%sdryRun=All", request->path, strchr(request->path, '?') ? "&" : "?");
 }
 
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
@@ -468,8 +463,9 @@ static void add_identity(const struct kube_credential *credential, struct kube_e
 
         if ((error->http_status != 401 && error->http_status != 403) || !error->message)
                 return;
-        if (asprintf(&message, "%s (%s, as %s)", error->message, credential->server,
-                     credential->identity[0] ? credential->identity : "nobody") < 0)
+        message = format_string("%s (%s, as %s)", error->message, credential->server,
+                                credential->identity[0] ? credential->identity : "nobody");
+        if (!message)
                 return;
         free(error->message);
         error->message = message;

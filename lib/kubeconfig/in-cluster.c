@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "kubeconfig/pem.h"
 #include "kubeconfig/secret.h"
 
@@ -14,12 +15,10 @@ typedef int (*read_t)(const char *path, char **ret, struct error *error);
 
 static int read_from(const char *folder, const char *name, read_t reader, char **ret, struct error *error)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name);
 
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         return reader(path, ret, error);
 }
 
@@ -34,11 +33,7 @@ static int read_pem(const char *path, char **ret, struct error *error)
 static char *server_url(const char *host, const char *port)
 {
         bool is_ipv6 = strchr(host, ':') && host[0] != '[';
-        char *url;
-
-        if (asprintf(&url, "https://%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port) < 0)
-                return NULL;
-        return url;
+        return format_string("https://%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
 }
 
 int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
@@ -61,8 +56,7 @@ int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
         if (r >= 0 && read_from(folder, "namespace", secret_read_token, &config.default_namespace, NULL) < 0)
                 config.default_namespace = strdup("default");
         config.server = server_url(host, port);
-        if (asprintf(&config.identity, "the pod's service account (%s/token)", folder) < 0)
-                config.identity = NULL;
+        config.identity = format_string("the pod's service account (%s/token)", folder);
         config.tls_server_name = strdup("");
         config.client_certificate = strdup("");
         config.client_key = strdup("");

@@ -215,10 +215,9 @@ static int take_command(struct yaml_file *file, yaml_node_t *node, struct kubeco
                 return yaml_error(error, file, node, "user.exec.command", "is missing");
         if (command[0] == '/' || !strchr(command, '/') || !slash)
                 return copy_text(&exec->command, command, error);
-        if (asprintf(&exec->command, "%.*s/%s", (int)(slash - file->path), file->path, command) < 0) {
-                exec->command = NULL;
+        exec->command = format_string("%.*s/%s", (int)(slash - file->path), file->path, command);
+        if (!exec->command)
                 return no_memory(error);
-        }
         return 0;
 }
 

@@ -33,13 +33,9 @@ static int set_text(struct loader *loader, char **place, const char *value)
 static char *path_beside(const char *file, const char *path)
 {
         const char *slash = strrchr(file, '/');
-        char *joined;
-
         if (path[0] == '/' || !slash)
                 return strdup(path);
-        if (asprintf(&joined, "%.*s/%s", (int)(slash - file), file, path) < 0)
-                return NULL;
-        return joined;
+        return format_string("%.*s/%s", (int)(slash - file), file, path);
 }
 
 /* <key>-data wins over <key>, which is a path. */
@@ -50,10 +46,9 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         const char *data, *relative, *problem;
         int r;
 
-        if (asprintf(&data_key, "%s-data", key) < 0) {
-                data_key = NULL;
+        data_key = format_string("%s-data", key);
+        if (!data_key)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        }
         data = yaml_member_text(file, node, data_key);
         relative = yaml_member_text(file, node, key);
         secret_wipe(place);
@@ -271,12 +266,12 @@ static int describe_identity(struct loader *loader, const struct yaml_file *file
 
         const char *as = config->header.count > 0 ? config->header.pair[0].value : NULL;
 
-        if (asprintf(&loader->config.identity, "user %s (%s%s%s)%s%s, context %s of %s", user, how,
-                     config->exec.command ? " " : "", config->exec.command ? config->exec.command : "",
-                     as ? " as " : "", as ? as : "", context, file->path) < 0) {
-                loader->config.identity = NULL;
+        loader->config.identity = format_string("user %s (%s%s%s)%s%s, context %s of %s", user, how,
+                                                config->exec.command ? " " : "",
+                                                config->exec.command ? config->exec.command : "",
+                                                as ? " as " : "", as ? as : "", context, file->path);
+        if (!loader->config.identity)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        }
         return 0;
 }
 
@@ -372,11 +367,8 @@ static int find_files(struct loader *loader, const char *path)
                 return add_file(loader, path, true);
         if (list && list[0])
                 return add_list(loader, list);
-        if (!home || asprintf(&standard, "%s/.kube/config", home) < 0) {
-                standard = NULL;
-                return 0;
-        }
-        return add_file(loader, standard, false);
+        standard = home ? format_string("%s/.kube/config", home) : NULL;
+        return standard ? add_file(loader, standard, false) : 0;
 }
 
 /* The file that $KUBECONFIG names is missing. Under a unit of ours it is a credential whose source is
@@ -401,11 +393,10 @@ static int nothing_found(struct error *error)
                                  "can name another",
                                  list);
         /* reconciled@NAME takes reconciled.NAME.kubeconfig. */
-        if (asprintf(&source, "/etc/credstore/reconciled%s%.*s.kubeconfig", *name == '@' ? "." : "",
-                     (int)(end - name - (*name == '@')), name + (*name == '@')) < 0) {
-                source = NULL;
+        source = format_string("/etc/credstore/reconciled%s%.*s.kubeconfig", *name == '@' ? "." : "",
+                               (int)(end - name - (*name == '@')), name + (*name == '@'));
+        if (!source)
                 return error_set(error, -ENOENT, "no memory");
-        }
         return error_set(
                 error, -ENOENT,
                 "no kubeconfig was found: %s is missing, or another file that LoadCredential= of the unit "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "ledger/database/checksum.h"
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
@@ -75,18 +76,16 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
 int ledger_set_aside(const char *path, const char *why, char **ret)
 {
         static const char *const suffix[] = {"", "-wal", "-shm"};
-        _cleanup_free_ char *aside = NULL;
+        _cleanup_free_ char *aside = format_string(
+                "%s.%s-%llu", path, why, (unsigned long long)(clock_realtime_usec() / USEC_PER_SEC));
 
-        if (asprintf(&aside, "%s.%s-%llu", path, why,
-                     (unsigned long long)(clock_realtime_usec() / USEC_PER_SEC)) < 0) {
-                aside = NULL;
+        if (!aside)
                 return -ENOMEM;
-        }
         for (size_t i = 0; i < ELEMENTS(suffix); i++) {
-                _cleanup_free_ char *from = NULL, *to = NULL;
+                _cleanup_free_ char *from = format_string("%s%s", path, suffix[i]);
+                _cleanup_free_ char *to = format_string("%s%s", aside, suffix[i]);
 
-                if (asprintf(&from, "%s%s", path, suffix[i]) < 0 ||
-                    asprintf(&to, "%s%s", aside, suffix[i]) < 0)
+                if (!from || !to)
                         return -ENOMEM;
                 if (rename(from, to) < 0 && errno != ENOENT)
                         return -errno;

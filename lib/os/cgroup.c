@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "os/syscall.h"
 
 #define SUPERVISOR "supervisor" /* the group of ourselves and our children */
@@ -27,14 +28,12 @@ static const char *const controller_name[CGROUP_CONTROLLER_COUNT] = {
 
 int cgroup_write(const char *group, const char *file, const char *value)
 {
-        _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
         ssize_t r;
+        _cleanup_free_ char *path = format_string("%s/%s", group, file);
 
-        if (asprintf(&path, "%s/%s", group, file) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -44,13 +43,11 @@ int cgroup_write(const char *group, const char *file, const char *value)
 
 int cgroup_open(const char *group, const char *file)
 {
-        _cleanup_free_ char *path = NULL;
         int fd;
+        _cleanup_free_ char *path = format_string("%s/%s", group, file);
 
-        if (asprintf(&path, "%s/%s", group, file) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         fd = open(path, O_RDONLY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
@@ -175,9 +172,8 @@ static int join(const char *mount, const char *root, const char *path, char **re
         if (strncmp(path, root, length) != 0 || (path[length] != '/' && path[length] != '\0'))
                 return -ENOENT;
         path += length;
-        if (asprintf(ret, "%s%s", mount, strcmp(path, "/") == 0 ? "" : path) < 0)
-                return -ENOMEM;
-        return 0;
+        *ret = format_string("%s%s", mount, strcmp(path, "/") == 0 ? "" : path);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* path NULL: the mount itself. */
@@ -285,10 +281,10 @@ unsigned cgroup_look(char *why, size_t size)
 
 int cgroup_make(const char *folder, const char *name, char **ret_path)
 {
-        char *path;
+        char *path = format_string("%s/" HANDLER "%s", folder, name);
         int r;
 
-        if (asprintf(&path, "%s/" HANDLER "%s", folder, name) < 0)
+        if (!path)
                 return -ENOMEM;
         if (mkdir(path, 0755) < 0) {
                 r = -errno;
@@ -315,12 +311,10 @@ static bool is_in_use(const char *folder, const char *name)
 {
         long worker = strtol(name + strlen(HANDLER), NULL, 10), pid;
         _cleanup_fclose_ FILE *file = NULL;
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = format_string("%s/" SUPERVISOR "/cgroup.procs", folder);
 
-        if (asprintf(&path, "%s/" SUPERVISOR "/cgroup.procs", folder) < 0) {
-                path = NULL;
+        if (!path)
                 return true;
-        }
         file = fopen(path, "re");
         while (file && fscanf(file, "%ld", &pid) == 1)
                 if (pid == worker)
@@ -340,12 +334,10 @@ static void clean_up(const char *folder)
 
                 if (strncmp(entry[i]->d_name, HANDLER, strlen(HANDLER)) == 0 &&
                     !is_in_use(folder, entry[i]->d_name) &&
-                    asprintf(&path, "%s/%s", folder, entry[i]->d_name) >= 0) {
+                    (path = format_string("%s/%s", folder, entry[i]->d_name))) {
                         (void)cgroup_kill(path);
                         for (int round = 0; cgroup_remove(path) == -EBUSY && round < ROUNDS; round++)
                                 (void)nanosleep(&pause, NULL);
-                } else {
-                        path = NULL;
                 }
                 free(entry[i]);
         }
@@ -362,10 +354,9 @@ static bool is_root_of_container(const char *folder)
 
         if (own_path(NULL, &path) < 0 || (strcmp(path, "/") != 0 && strcmp(path, "/" SUPERVISOR) != 0))
                 return false;
-        if (asprintf(&type, "%s/cgroup.type", folder) < 0) {
-                type = NULL;
+        type = format_string("%s/cgroup.type", folder);
+        if (!type)
                 return false;
-        }
         return access(type, F_OK) == 0 && access(folder, W_OK) == 0;
 }
 
@@ -406,12 +397,10 @@ static int find_delegated(bool limits, char **ret)
 /* A group with processes of its own cannot have controllers for groups below it. */
 static int move_down(const char *folder)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = format_string("%s/" SUPERVISOR, folder);
 
-        if (asprintf(&path, "%s/" SUPERVISOR, folder) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
                 return -errno;
         return cgroup_write(path, "cgroup.procs", "0");

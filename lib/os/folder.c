@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #define FOLDER_FDS 16
 
@@ -134,14 +135,12 @@ static int check_entry(const char *path, const struct stat *st, int type, struct
 
 int folder_check_entry(const char *folder, const char *name, struct error *error)
 {
-        _cleanup_free_ char *path = NULL;
         struct stat st;
         int r;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name);
 
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         if (lstat(path, &st) < 0 && errno == ENOENT)
                 return 0;
         walk_error = error;

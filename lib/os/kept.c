@@ -11,15 +11,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "os/file.h"
 
 #define TEXT_MAX ((size_t)4 * 1024 * 1024)
 
 static char *path_of(const char *folder, const char *id)
 {
-        char *path;
-
-        return asprintf(&path, "%s/%s", folder, id) < 0 ? NULL : path;
+        return format_string("%s/%s", folder, id);
 }
 
 static bool is_id(const char *id)

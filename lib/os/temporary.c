@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #define NAME "reconciledctl-"
 
@@ -25,14 +26,12 @@ static const char *temporary_base(void)
 /* Only who may read the folder can hold its lock: its owner. */
 static void judge_folder(const char *base, const char *name)
 {
-        _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
         struct stat st;
+        _cleanup_free_ char *path = format_string("%s/%s", base, name);
 
-        if (asprintf(&path, "%s/%s", base, name) < 0) {
-                path = NULL;
+        if (!path)
                 return;
-        }
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
                 (void)folder_remove(path);
@@ -93,12 +92,10 @@ int temporary_folder_new(bool in_memory, char **ret, struct error *error)
         if (in_memory && !memory_holds(base) && memory_holds(MEMORY_SHARED))
                 base = MEMORY_SHARED;
         while (r == 0) {
-                _cleanup_free_ char *path = NULL;
+                _cleanup_free_ char *path = format_string("%s/" NAME "XXXXXX", base);
 
-                if (asprintf(&path, "%s/" NAME "XXXXXX", base) < 0) {
-                        path = NULL;
+                if (!path)
                         return error_set(error, -ENOMEM, "no memory");
-                }
                 if (!mkdtemp(path))
                         return error_set(error, -errno, "%s: %s", path, strerror(errno));
                 r = take_temporary(path, error);

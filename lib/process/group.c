@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "os/cgroup.h"
 
 #define CPU_PERIOD_USEC    100000
@@ -83,13 +84,11 @@ int group_new(const struct process_options *options, char **ret)
 
 int group_open(const char *group)
 {
-        _cleanup_free_ char *path = NULL;
         int fd;
+        _cleanup_free_ char *path = format_string("%s/cgroup.procs", group);
 
-        if (asprintf(&path, "%s/cgroup.procs", group) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         fd = open(path, O_WRONLY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }

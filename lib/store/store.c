@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
@@ -101,19 +102,16 @@ static void remove_generation(const char *folder, const char *name)
         _cleanup_free_ char *path = NULL;
 
         for (size_t i = 0; i < ELEMENTS(file); i++) {
-                _cleanup_free_ char *inner = NULL;
+                _cleanup_free_ char *inner = format_string("%s/%s/%s", folder, name, file[i]);
 
-                if (asprintf(&inner, "%s/%s/%s", folder, name, file[i]) < 0) {
-                        inner = NULL;
+                if (!inner)
                         return;
-                }
                 (void)unlink(inner); /* what cannot be removed costs disk, nothing else; the next start tries
                                         again */
         }
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        path = format_string("%s/%s", folder, name);
+        if (!path)
                 return;
-        }
         (void)rmdir(path);
 }
 
@@ -179,10 +177,9 @@ static int lock_folder(struct store *store)
 
         if (mkdir(store->folder, 0700) < 0 && errno != EEXIST)
                 return -errno;
-        if (asprintf(&path, "%s/LOCK", store->folder) < 0) {
-                path = NULL;
+        path = format_string("%s/LOCK", store->folder);
+        if (!path)
                 return -ENOMEM;
-        }
         store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (store->lock_fd < 0)
                 return -errno;

@@ -8,14 +8,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #define WHY_MAX 300
 
 static char *mark_path(const char *folder)
 {
-        char *path;
-
-        return asprintf(&path, "%s/SUSPECT", folder) < 0 ? NULL : path;
+        return format_string("%s/SUSPECT", folder);
 }
 
 int store_suspect_mark(const char *folder, const char *why)

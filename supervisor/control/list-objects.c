@@ -152,8 +152,7 @@ int listing_new(struct supervisor *supervisor, const char *state, const char *wa
                 .key = strdup(""),
                 .uid = strdup(""),
         };
-        if (asprintf(&listing->prefix, "%s%s", namespace, namespace[0] ? "/" : "") < 0)
-                listing->prefix = NULL;
+        listing->prefix = format_string("%s%s", namespace, namespace[0] ? "/" : "");
         if (!listing->only || !listing->prefix || !listing->watch || !listing->key || !listing->uid)
                 return -ENOMEM;
         r = listing->of_all ? 0 : begin_watch(listing);

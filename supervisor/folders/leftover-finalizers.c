@@ -135,10 +135,9 @@ int leftover_finalizers_review(struct supervisor *supervisor)
         int r;
 
         leftover_finalizers_free(supervisor);
-        if (asprintf(&path, "%s/" FILE_NAME, supervisor->options->state_directory) < 0) {
-                path = NULL;
+        path = format_string("%s/" FILE_NAME, supervisor->options->state_directory);
+        if (!path)
                 return -ENOMEM;
-        }
         r = file_read(path, FILE_MAX, &content, &size);
         if (r >= 0)
                 r = read_lines(supervisor, content, &text);

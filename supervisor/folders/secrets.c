@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "config/config-message.h"
 #include "config/config-watch.h"
 #include "ipc/log.h"
@@ -43,15 +44,13 @@ static int choose_shared(struct supervisor *supervisor)
                 return -EOPNOTSUPP;
         if (stat(supervisor->options->state_directory, &st) < 0)
                 return -errno;
-        if (asprintf(&supervisor->secrets.parent, MEMORY_SHARED "/reconciled-%u", (unsigned)geteuid()) < 0) {
-                supervisor->secrets.parent = NULL;
+        supervisor->secrets.parent = format_string(MEMORY_SHARED "/reconciled-%u", (unsigned)geteuid());
+        if (!supervisor->secrets.parent)
                 return -ENOMEM;
-        }
-        if (asprintf(&supervisor->secrets.folder, "%s/%" PRIx64 "-%" PRIx64, supervisor->secrets.parent,
-                     (uint64_t)st.st_dev, (uint64_t)st.st_ino) < 0) {
-                supervisor->secrets.folder = NULL;
+        supervisor->secrets.folder = format_string("%s/%" PRIx64 "-%" PRIx64, supervisor->secrets.parent,
+                                                   (uint64_t)st.st_dev, (uint64_t)st.st_ino);
+        if (!supervisor->secrets.folder)
                 return -ENOMEM;
-        }
         return make_private(supervisor->secrets.parent);
 }
 
@@ -62,19 +61,16 @@ static int choose_runtime(struct supervisor *supervisor)
         free(supervisor->secrets.parent);
         free(supervisor->secrets.folder);
         supervisor->secrets.parent = strdup(runtime);
-        if (asprintf(&supervisor->secrets.folder, "%s/secrets", runtime) < 0)
-                supervisor->secrets.folder = NULL;
+        supervisor->secrets.folder = format_string("%s/secrets", runtime);
         return supervisor->secrets.parent && supervisor->secrets.folder ? 0 : -ENOMEM;
 }
 
 static int make_part(const struct supervisor *supervisor, const char *name)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = format_string("%s/%s", supervisor->secrets.folder, name);
 
-        if (asprintf(&path, "%s/%s", supervisor->secrets.folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         return make_private(path);
 }
 
@@ -119,16 +115,12 @@ void secrets_warn(const struct supervisor *supervisor)
 
 static char *disk_store(const struct supervisor *supervisor, const char *name)
 {
-        char *path;
-
-        return asprintf(&path, "%s/store/%s", supervisor->options->state_directory, name) < 0 ? NULL : path;
+        return format_string("%s/store/%s", supervisor->options->state_directory, name);
 }
 
 static char *memory_store(const struct supervisor *supervisor, const char *name)
 {
-        char *path;
-
-        return asprintf(&path, "%s/store/%s", supervisor->secrets.folder, name) < 0 ? NULL : path;
+        return format_string("%s/store/%s", supervisor->secrets.folder, name);
 }
 
 char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config)
@@ -138,9 +130,7 @@ char *secrets_store_folder(const struct supervisor *supervisor, const struct con
 
 char *secrets_kept_folder(const struct supervisor *supervisor)
 {
-        char *path;
-
-        return asprintf(&path, "%s/kept", supervisor->secrets.folder) < 0 ? NULL : path;
+        return format_string("%s/kept", supervisor->secrets.folder);
 }
 
 static void erase_disk_store(const struct supervisor *supervisor, const char *name)
@@ -180,15 +170,13 @@ typedef int (*visit_name_t)(struct supervisor *supervisor, const char *name);
 
 static int each_entry(struct supervisor *supervisor, const char *part, visit_name_t visit)
 {
-        _cleanup_free_ char *path = NULL;
         struct dirent *entry;
         DIR *directory;
         int r = 0;
+        _cleanup_free_ char *path = format_string("%s/%s", supervisor->secrets.folder, part);
 
-        if (asprintf(&path, "%s/%s", supervisor->secrets.folder, part) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         directory = opendir(path);
         while (directory && r >= 0 && (entry = readdir(directory)))
                 if (entry->d_name[0] != '.')
@@ -218,10 +206,9 @@ static int judge_kept(struct supervisor *supervisor, const char *name)
 
         if (r != 0)
                 return r < 0 ? r : 0;
-        if (asprintf(&path, "%s/kept/%s", supervisor->secrets.folder, name) < 0) {
-                path = NULL;
+        path = format_string("%s/kept/%s", supervisor->secrets.folder, name);
+        if (!path)
                 return -ENOMEM;
-        }
         (void)unlink(path);
         return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "supervisor/fatal.h"
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/supervisor.h"
@@ -92,13 +93,11 @@ static long holder_pid(int fd)
 static int take_lock(const char *folder, const char *name, const char *advice, int *ret_fd,
                      struct error *error)
 {
-        _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name);
 
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return error_set(error, -errno, "%s: %s", path, strerror(errno));
@@ -148,13 +147,11 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
 /* The lock file is there still, and is the one that we hold. */
 static bool is_held(int fd, const char *folder, const char *name)
 {
-        _cleanup_free_ char *path = NULL;
         struct stat ours, there;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name);
 
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return true;
-        }
         if (fstat(fd, &ours) < 0)
                 return true;
         return stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "controller/run/lost-ledger.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
@@ -16,15 +17,13 @@
 
 static bool has_entries(const char *folder, const char *name)
 {
-        _cleanup_free_ char *path = NULL;
         struct dirent *entry;
         bool found = false;
         DIR *directory;
+        _cleanup_free_ char *path = format_string("%s/%s", folder, name);
 
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        if (!path)
                 return false;
-        }
         directory = opendir(path);
         while (directory && !found && (entry = readdir(directory)))
                 found = entry->d_name[0] != '.';
@@ -44,13 +43,11 @@ static bool stores_exist(const struct supervisor *supervisor)
 
 static int empty_store(const char *folder)
 {
-        _cleanup_free_ char *path = NULL;
         int r;
+        _cleanup_free_ char *path = format_string("%s/store", folder);
 
-        if (asprintf(&path, "%s/store", folder) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         r = folder_remove(path);
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -66,10 +63,9 @@ static int discard(struct supervisor *supervisor, const char *path, struct error
 
         if (r >= 0)
                 r = empty_store(supervisor->secrets.folder);
-        if (asprintf(&under_way, "%s/under-way", supervisor->options->state_directory) < 0) {
-                under_way = NULL;
+        under_way = format_string("%s/under-way", supervisor->options->state_directory);
+        if (!under_way)
                 r = -ENOMEM;
-        }
         if (r >= 0 && unlink(under_way) < 0 && errno != ENOENT)
                 r = -errno;
         if (r >= 0)
@@ -121,10 +117,9 @@ int state_ledger_open(struct supervisor *supervisor, struct error *error)
         bool missing, discarded;
         int r;
 
-        if (asprintf(&path, "%s/ledger.sqlite", supervisor->options->state_directory) < 0) {
-                path = NULL;
+        path = format_string("%s/ledger.sqlite", supervisor->options->state_directory);
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         missing = access(path, F_OK) < 0 && stores_exist(supervisor);
         supervisor->controller.ledger_folder = supervisor->options->state_directory;
         r = open_or_discard(supervisor, path, &aside, &discarded, error);

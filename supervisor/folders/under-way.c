@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/folders/under-way.h"
+#include "base/text.h"
 #include "os/file.h"
 
 #include <assert.h>
@@ -245,10 +246,9 @@ static int begin_file(struct supervisor *supervisor)
                 under_way->free[under_way->free_count] = (unsigned)(count - 1 - under_way->free_count);
                 under_way->free_count++;
         }
-        if (asprintf(&path, "%s.new", under_way->path) < 0) {
-                path = NULL;
+        path = format_string("%s.new", under_way->path);
+        if (!path)
                 return -ENOMEM;
-        }
         r = make_file(under_way, path, count);
         if (r >= 0 && rename(path, under_way->path) < 0)
                 r = -errno;
@@ -264,10 +264,9 @@ int under_way_begin(struct supervisor *supervisor)
                 return -ENOMEM;
         under_way->fd = -1;
         supervisor->under_way = under_way;
-        if (asprintf(&under_way->path, "%s/under-way", supervisor->options->state_directory) < 0) {
-                under_way->path = NULL;
+        under_way->path = format_string("%s/under-way", supervisor->options->state_directory);
+        if (!under_way->path)
                 return -ENOMEM;
-        }
         r = judge_last_life(supervisor, under_way->path);
         return r < 0 ? r : begin_file(supervisor);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "config/access.h"
 #include "ipc/spawner/spawner-client.h"
 #include "supervisor/supervisor.h"
@@ -14,10 +15,9 @@ int access_folder_begin(struct supervisor *supervisor, struct error *error)
 {
         const char *const above[] = {supervisor->secrets.parent, NULL};
 
-        if (asprintf(&supervisor->access.folder, "%s.handlers", supervisor->secrets.folder) < 0) {
-                supervisor->access.folder = NULL;
+        supervisor->access.folder = format_string("%s.handlers", supervisor->secrets.folder);
+        if (!supervisor->access.folder)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         return config_access_folders(supervisor->config, supervisor->access.folder, above, error);
 }
 
@@ -34,13 +34,11 @@ static int check_reach(const struct supervisor *supervisor, const struct config_
                        struct error *error)
 {
         const struct config_handler *handler = &watch->handler;
-        _cleanup_free_ char *path = NULL;
         int r;
+        _cleanup_free_ char *path = format_string("%s/%s", supervisor->access.folder, watch->name);
 
-        if (asprintf(&path, "%s/%s", supervisor->access.folder, watch->name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        }
         r = spawner_can_read(handler->user, handler->uid, handler->gid, path);
         if (r != 0)
                 return 0; /* what could not be found out was told before */

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "config/access.h"
 #include "ipc/spawner/spawner-client.h"
 #include "supervisor/supervisor.h"
@@ -79,8 +80,7 @@ static int add_problem(struct config_problems *problems, const struct config_wat
         problems->problem = grown;
         problem = &grown[problems->count];
         *problem = (struct config_problem){.line = watch->line, .file = strdup(watch->file)};
-        if (asprintf(&problem->key, "handler.user of watch %s", watch->name) < 0)
-                problem->key = NULL;
+        problem->key = format_string("handler.user of watch %s", watch->name);
         problem->text = strdup(text);
         problems->count++;
         return problem->file && problem->key && problem->text ? 0 : -ENOMEM;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/text.h"
 #include "object/fingerprint.h"
 #include "object/namespace.h"
 #include "store/meta.h"
@@ -62,25 +63,19 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
 /* Stored objects are as good as listed ones only where they were fingerprinted in the same way. */
 char *basis_new(const struct message_config_watcher *config, const char *scope)
 {
-        char *basis;
-
-        return asprintf(&basis, "%s %s %s " FINGERPRINT_VERSION "%s%s%s%s", scope,
-                        trigger_name(config->trigger), config->finalizer,
-                        config->shared[0] ? " shared " : "", config->conditions,
-                        config->trigger_jq[0] ? " " : "", config->trigger_jq) < 0
-                       ? NULL
-                       : basis;
+        return format_string("%s %s %s " FINGERPRINT_VERSION "%s%s%s%s", scope,
+                             trigger_name(config->trigger), config->finalizer,
+                             config->shared[0] ? " shared " : "", config->conditions,
+                             config->trigger_jq[0] ? " " : "", config->trigger_jq);
 }
 
 char *scope_new(const struct message_config_watcher *config)
 {
         uint64_t resource, selection;
-        char *scope;
 
-        if (hash_resource(config, &resource) < 0 || hash_selection(config, &selection) < 0 ||
-            asprintf(&scope, "%016" PRIx64 "%016" PRIx64, resource, selection) < 0)
+        if (hash_resource(config, &resource) < 0 || hash_selection(config, &selection) < 0)
                 return NULL;
-        return scope;
+        return format_string("%016" PRIx64 "%016" PRIx64, resource, selection);
 }
 
 bool scope_is_other_resource(const char *known, const char *scope)

@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "ipc/message-id.h"
 #include "watcher/apply/synced.h"
 #include "watcher/memory-full.h"
@@ -84,12 +85,11 @@ static void probe_failed(struct stream *stream, const struct kube_error *cause, 
 {
         struct watcher *watcher = stream->watcher;
         struct kube_error error = *cause; /* all but the message is borrowed */
-        _cleanup_free_ char *message = NULL;
         int64_t delay;
+        _cleanup_free_ char *message =
+                format_string("the server cannot be asked for its current version (?limit=1): %s",
+                              cause->message ? cause->message : "the answer is not a list");
 
-        if (asprintf(&message, "the server cannot be asked for its current version (?limit=1): %s",
-                     cause->message ? cause->message : "the answer is not a list") < 0)
-                message = NULL;
         if (error.failure == KUBE_FAILURE_NONE)
                 error.failure = KUBE_FAILURE_PROTOCOL;
         error.message = message;

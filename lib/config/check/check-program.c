@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "config/read/ask.h"
 #include "config/read/problem.h"
 
@@ -76,10 +77,9 @@ void check_separate(struct reader *reader, const struct config_watch *watch)
 
         if (handler->kubernetes_account) {
                 argument[0] = "--check-account";
-                if (asprintf(&account, "%s/%s",
-                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "",
-                             handler->kubernetes_account) < 0)
-                        account = NULL;
+                account = format_string("%s/%s",
+                                        handler->kubernetes_namespace ? handler->kubernetes_namespace : "",
+                                        handler->kubernetes_account);
                 argument[1] = account;
         }
         if (!argument[1]) {

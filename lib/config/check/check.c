@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "config/check/check-handler.h"
 #include "config/check/check-program.h"
 #include "config/check/check-selector.h"
@@ -414,12 +415,8 @@ static char *owned_name(const struct config_watch *parent, size_t number)
         bool is_related = number >= parent->owns_count;
         size_t place = is_related ? number - parent->owns_count : number;
         const struct config_owned *owned = is_related ? &parent->related[place] : &parent->owns[place];
-        char *name;
-
-        return asprintf(&name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns",
-                        owned->kind ? owned->kind : "", place) < 0
-                       ? NULL
-                       : name;
+        return format_string("%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns",
+                             owned->kind ? owned->kind : "", place);
 }
 
 /* Two of one name would share a store. */

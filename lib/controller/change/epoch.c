@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "controller/clock.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
@@ -21,10 +22,8 @@
 
 static int row_name(const struct watch *watch, char **ret)
 {
-        if (asprintf(ret, EPOCH_ROW, watch->config->name) >= 0)
-                return 0;
-        *ret = NULL;
-        return -ENOMEM;
+        *ret = format_string(EPOCH_ROW, watch->config->name);
+        return *ret ? 0 : -ENOMEM;
 }
 
 int epoch_load(struct watch *watch)

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "controller/change/unsure.h"
 #include "controller/effects.h"
 #include "ipc/message-id.h"
@@ -68,10 +69,8 @@ int unsure_begin(struct controller *controller, const char *why)
 
 static int watch_row(const struct watch *watch, char **ret)
 {
-        if (asprintf(ret, WATCH_ROW, watch->config->name) >= 0)
-                return 0;
-        *ret = NULL;
-        return -ENOMEM;
+        *ret = format_string(WATCH_ROW, watch->config->name);
+        return *ret ? 0 : -ENOMEM;
 }
 
 int unsure_load(struct watch *watch)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "controller/effects.h"
 #include "ipc/message-id.h"
 
@@ -36,10 +37,8 @@ static void kept_done(struct kept *kept)
 
 static int row_name(const char *watch, char **ret)
 {
-        if (asprintf(ret, "%s/handler", watch) >= 0) /* no watch has a slash in its name */
-                return 0;
-        *ret = NULL;
-        return -ENOMEM;
+        *ret = format_string("%s/handler", watch); /* no watch has a slash in its name */
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int parse_walk(char *text, struct retry_walk *ret)

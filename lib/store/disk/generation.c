@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/text.h"
 #include "os/file.h"
 #include "store/internal.h"
 #include "store/writer.h"
@@ -58,9 +59,7 @@ int store_errno(int code)
 
 static char *current_path(const char *folder, const char *suffix)
 {
-        char *path;
-
-        return asprintf(&path, "%s/CURRENT%s", folder, suffix) < 0 ? NULL : path;
+        return format_string("%s/CURRENT%s", folder, suffix);
 }
 
 int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CURRENT_STATE_SIZE])
@@ -141,10 +140,9 @@ static int take_lock_space(const struct store *store, const char *folder)
 
         if (store->size_max == 0)
                 return 0;
-        if (asprintf(&path, "%s/lock.mdb", folder) < 0) {
-                path = NULL;
+        path = format_string("%s/lock.mdb", folder);
+        if (!path)
                 return -ENOMEM;
-        }
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         return fd < 0 ? -errno : -posix_fallocate(fd, 0, LOCK_SIZE);
 }
@@ -152,13 +150,11 @@ static int take_lock_space(const struct store *store, const char *folder)
 int environment_open(struct store *store, uint64_t generation)
 {
         unsigned flags = MDB_NOTLS | (store->writer ? MDB_NOSYNC | MDB_NOMETASYNC : MDB_RDONLY);
-        _cleanup_free_ char *path = NULL;
         int r;
+        _cleanup_free_ char *path = format_string("%s/%" PRIu64, store->folder, generation);
 
-        if (asprintf(&path, "%s/%" PRIu64, store->folder, generation) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         if (store->writer && mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
         r = store->writer ? take_lock_space(store, path) : 0;
