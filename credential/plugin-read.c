@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/duration.h"
-#include "kubeconfig/pem.h"
 #include "kubeconfig/secret.h"
 
 void plugin_credential_done(struct plugin_credential *credential)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "kubeconfig/pem.h"
 #include "kubeconfig/secret.h"
 
 static bool both(const char *a, const char *b)

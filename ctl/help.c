@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/distance.h"
+#include "base/text.h"
 #include "ctl/verb.h"
 #include "ipc/message.h"
 

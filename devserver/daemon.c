@@ -25,7 +25,6 @@
 #include "devserver/stream/flow.h"
 #include "devserver/stream/serve-watch.h"
 #include "devserver/tree/yaml.h"
-#include "http/connection.h"
 #include "http/http-loop.h"
 
 #define BODY_MAX  ((size_t)3 * 1024 * 1024) /* as the real server's */

@@ -20,7 +20,7 @@
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/stream/serve-watch.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 static bool is_authorized(const struct request *request)
 {

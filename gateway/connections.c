@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 struct client {
         struct client *newer, *older;

@@ -9,7 +9,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "gateway/listen.h"
+#include "gateway/http-server.h"
 #include "gateway/tls.h"
 #include "ipc/close-in.h"
 

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The HTTP server: three documents to GET, nothing to send. */
+#include <stdbool.h>
+
+#include "base/error.h"
 #include "gateway/report.h"
 #include "http/http-loop.h"
+
+/* A listening socket for "address:port", "[address]:port" or "unix:/path", or a negative errno with a text.
+ * Of a Unix socket *ret_socket_path is its path, which the caller frees, and removes at the end; else it
+ * stays. */
+int gateway_listen(const char *where, char **ret_socket_path, struct error *error);
+
+/* Whether this Authorization header (or NULL) carries the bearer token that the file holds now. */
+bool gateway_token_matches(const char *file, const char *authorization);
 
 struct gateway_server {
         int listen_fd; /* owned; -1: none */

@@ -6,6 +6,7 @@
  */
 #include "ipc/log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -18,12 +19,183 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "base/duration.h"
-#include "ipc/log-format.h"
 #include "ipc/message-id.h"
 #include "ipc/message.h"
 #include "os/syscall.h"
+
+/* ---- how a log line looks in each target */
+#define LOG_LINE_MAX      ((size_t)8192)
+/* Lines of several processes meet in one pipe; up to PIPE_BUF bytes they never mix. */
+#define LOG_PIPE_LINE_MAX ((size_t)4096)
+
+struct log_record {
+        uint64_t realtime;
+        int priority;
+        const char *role, *message_id, *message;
+        const struct log_field *field;
+};
+
+#define FIELD_PREFIX  "RECONCILED_"
+#define NAMESPACE_MAX 64 /* a DNS label, and its end */
+
+static const char *level_name(int priority)
+{
+        static const char *const name[] = {"emergency", "alert",  "critical", "error",
+                                           "warning",   "notice", "info",     "debug"};
+
+        return name[priority & 7];
+}
+
+/* Whose record it is: namespace/name, or a name alone, also part by part, so that one can be asked for
+ * without the other. */
+struct object_name {
+        char namespace_name[NAMESPACE_MAX];
+        const char *name; /* NULL: it is about no object */
+};
+
+static void split_key(const struct log_record *record, struct object_name *ret)
+{
+        *ret = (struct object_name){0};
+        for (const struct log_field *field = record->field; field && field->name; field++) {
+                const char *slash;
+
+                if (!field->value || !field->value[0] || strcmp(field->name, FIELD_PREFIX "KEY") != 0)
+                        continue;
+                slash = strchr(field->value, '/');
+                ret->name = slash ? slash + 1 : field->value;
+                snprintf(ret->namespace_name, sizeof(ret->namespace_name), "%.*s",
+                         slash ? (int)(slash - field->value) : 0, field->value);
+        }
+}
+
+/* ---- the journal's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=value, or, when the value
+ * holds a newline, NAME, its size as 64 bits little endian, and the value. */
+
+static void journal_field(struct text *out, const char *name, const char *value)
+{
+        if (!value || !value[0])
+                return;
+        text_append_string(out, name);
+        if (strchr(value, '\n')) {
+                uint64_t size = strlen(value);
+                unsigned char bytes[8];
+
+                for (size_t i = 0; i < sizeof(bytes); i++)
+                        bytes[i] = (unsigned char)(size >> (8 * i));
+                text_append(out, "\n", 1);
+                text_append(out, bytes, sizeof(bytes));
+        } else {
+                text_append(out, "=", 1);
+        }
+        text_append_string(out, value);
+        text_append(out, "\n", 1);
+}
+
+static void log_format_journal(struct text *out, const struct log_record *record)
+{
+        char priority[2] = {(char)('0' + (record->priority & 7)), '\0'};
+        struct object_name object;
+
+        split_key(record, &object);
+        journal_field(out, "MESSAGE", record->message);
+        journal_field(out, "PRIORITY", priority);
+        journal_field(out, "SYSLOG_IDENTIFIER", "reconciled");
+        journal_field(out, "MESSAGE_ID", record->message_id);
+        journal_field(out, "RECONCILED_ROLE", record->role);
+        for (const struct log_field *field = record->field; field && field->name; field++)
+                journal_field(out, field->name, field->value);
+        journal_field(out, FIELD_PREFIX "NAMESPACE", object.namespace_name);
+        journal_field(out, FIELD_PREFIX "NAME", object.name);
+}
+
+/* ---- stderr */
+
+static void append_time(struct text *out, uint64_t realtime, bool with_date)
+{
+        time_t seconds = (time_t)(realtime / USEC_PER_SEC);
+        struct tm tm;
+        char buffer[40];
+
+        gmtime_r(&seconds, &tm);
+        if (with_date)
+                strftime(buffer, sizeof(buffer), "%Y-%m-%dT%H:%M:%S", &tm);
+        else
+                strftime(buffer, sizeof(buffer), "%H:%M:%S", &tm);
+        text_printf(out, "%s.%03u", buffer, (unsigned)(realtime / USEC_PER_MSEC % 1000));
+}
+
+/* RECONCILED_WATCH -> watch */
+static void short_name(const char *name, char *ret, size_t size)
+{
+        size_t i = 0;
+
+        if (strncmp(name, FIELD_PREFIX, strlen(FIELD_PREFIX)) == 0)
+                name += strlen(FIELD_PREFIX);
+        for (; name[i] && i + 1 < size; i++)
+                ret[i] = (char)tolower((unsigned char)name[i]);
+        ret[i] = '\0';
+}
+
+static void json_member(struct text *out, const char *name, const char *value)
+{
+        if (!value || !value[0])
+                return;
+        text_append(out, ",", 1);
+        text_json_string(out, name);
+        text_append(out, ":", 1);
+        text_json_string(out, value);
+}
+
+static void log_format_json(struct text *out, const struct log_record *record)
+{
+        struct object_name object;
+
+        split_key(record, &object);
+        text_append_string(out, "{\"time\":\"");
+        append_time(out, record->realtime, true);
+        text_append_string(out, "Z\"");
+        json_member(out, "level", level_name(record->priority));
+        json_member(out, "role", record->role);
+        json_member(out, "message_id", record->message_id);
+        json_member(out, "message", record->message);
+        for (const struct log_field *field = record->field; field && field->name; field++) {
+                char name[64];
+
+                short_name(field->name, name, sizeof(name));
+                json_member(out, name, field->value);
+        }
+        json_member(out, "namespace", object.namespace_name);
+        json_member(out, "name", object.name);
+        text_append_string(out, "}\n");
+}
+
+static void log_format_text(struct text *out, const struct log_record *record)
+{
+        const char *separator = " (";
+        size_t start;
+
+        append_time(out, record->realtime, false);
+        text_printf(out, " %s %s: ", record->role, level_name(record->priority));
+        start = out->size;
+        text_append_string(out, record->message);
+        for (const struct log_field *field = record->field; field && field->name; field++) {
+                char name[64];
+
+                if (!field->value || !field->value[0])
+                        continue;
+                short_name(field->name, name, sizeof(name));
+                text_printf(out, "%s%s=%s", separator, name, field->value);
+                separator = " ";
+        }
+        if (separator[1] == '\0')
+                text_append(out, ")", 1);
+        if (out->data)
+                utf8_clean(out->data + start);
+        text_append(out, "\n", 1);
+}
 
 #define QUEUE_MAX      ((size_t)1024 * 1024)
 #define LINE_USUAL     ((size_t)2048)
@@ -155,15 +327,10 @@ int log_init(enum log_target target, const char *role)
         return fd < 0 ? fd : 0;
 }
 
-static const char *const level_name[] = {
-        [LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice",
-        [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
-};
-
 int log_level_parse(const char *name, int *ret)
 {
         for (int i = LOG_ERR; i <= LOG_DEBUG; i++)
-                if (strcmp(level_name[i], name) == 0) {
+                if (strcmp(level_name(i), name) == 0) {
                         *ret = i;
                         return 0;
                 }
@@ -172,7 +339,7 @@ int log_level_parse(const char *name, int *ret)
 
 const char *log_level_name(void)
 {
-        return level_name[self.level];
+        return level_name(self.level);
 }
 
 void log_set_level(int level)

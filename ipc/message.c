@@ -11,7 +11,96 @@
 #include <msgpack.h>
 #include <string.h>
 
-#include "ipc/message-schema.h"
+/*
+ * What the encoder and the decoder know of a message: descriptors of its fields, generated from the table.
+ */
+enum field_kind {
+        FIELD_KIND_U64,
+        FIELD_KIND_ENUM,
+        FIELD_KIND_BOOL,
+        FIELD_KIND_STR,
+        FIELD_KIND_BIN,
+        FIELD_KIND_LIST
+};
+
+struct schema {
+        const struct schema_field *field;
+        size_t field_count;
+        size_t size; /* size of the struct */
+};
+
+struct schema_field {
+        enum field_kind kind;
+        uint64_t limit;                       /* of an ENUM: a number from here on is refused */
+        size_t offset;                        /* offset of the value */
+        size_t size_offset;                   /* offset of *_size or *_count, for BIN and LIST */
+        const struct schema *(*record)(void); /* schema of a LIST's elements */
+};
+
+/* What the table says of one message. */
+struct message_description {
+        const char *name;                     /* "HELLO" */
+        const struct schema *(*schema)(void); /* schema of its struct */
+        unsigned senders, receivers;          /* enum role, as bits */
+        size_t size_cap;
+        unsigned states; /* enum child_state, as bits: in which it may be sent */
+};
+
+/*
+ * The tables that derive from ipc/message-table.h: descriptors, names, permissions. Each schema is a
+ * function with a local typedef, because an X-macro cannot tell its field macros which struct they belong
+ * to.
+ */
+
+#define DESCRIBE_U64(name)               {FIELD_KIND_U64, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_ENUM(type, count, name) {FIELD_KIND_ENUM, (count), offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BOOL(name)              {FIELD_KIND_BOOL, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_STR(name)               {FIELD_KIND_STR, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BIN(name)                                                                                  \
+        {FIELD_KIND_BIN, 0, offsetof(subject, name), offsetof(subject, name##_size), NULL},
+#define DESCRIBE_LIST(record, name)                                                                         \
+        {FIELD_KIND_LIST, 0, offsetof(subject, name), offsetof(subject, name##_count),                      \
+         schema_record_##record},
+
+#define SCHEMA_FUNCTION(function, type, fields)                                                             \
+        static const struct schema *function(void)                                                          \
+        {                                                                                                   \
+                typedef struct type subject;                                                                \
+                static const struct schema_field field[] = {fields(DESCRIBE_U64, DESCRIBE_ENUM,             \
+                                                                   DESCRIBE_BOOL, DESCRIBE_STR,             \
+                                                                   DESCRIBE_BIN, DESCRIBE_LIST)};           \
+                static const struct schema schema = {field, ELEMENTS(field), sizeof(subject)};              \
+                                                                                                            \
+                return &schema;                                                                             \
+        }
+
+#define R(record) SCHEMA_FUNCTION(schema_record_##record, record_##record, RECORD_##record##_FIELDS)
+RECORD_TABLE(R)
+#undef R
+
+#define M(NAME, name, senders, receivers, cap, states)                                                      \
+        SCHEMA_FUNCTION(schema_message_##name, message_##name, MESSAGE_##name##_FIELDS)
+MESSAGE_TABLE(M)
+#undef M
+
+static const struct message_description description[MESSAGE_TYPE_COUNT] = {
+#define M(NAME, name, senders, receivers, cap, states)                                                      \
+        [MESSAGE_##NAME] = {#NAME, schema_message_##name, senders, receivers, cap, states},
+        MESSAGE_TABLE(M)
+#undef M
+};
+
+static const struct message_description *message_describe(enum message_type type)
+{
+        return type > MESSAGE_INVALID && type < MESSAGE_TYPE_COUNT ? &description[type] : NULL;
+}
+
+static const struct schema *schema_of(enum message_type type)
+{
+        const struct message_description *d = message_describe(type);
+
+        return d ? d->schema() : NULL;
+}
 
 /* ---- text */
 

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/exit-code.h"
 #include "ipc/spawner/spawner-program.h"
-#include "os/program-path.h"
+#include "os/file.h"
 #include "os/syscall.h"
 
 #define CHANNEL_FD 3

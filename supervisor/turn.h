@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "base/histogram.h"
+#include "base/duration.h"
 
 struct supervisor;
 

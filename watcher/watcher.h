@@ -17,7 +17,7 @@
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/client.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 #include "os/slot.h"
 #include "store/meta.h"
 #include "store/store.h"

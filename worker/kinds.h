@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The kinds of dependents that were looked up, kept for the worker's life; bounded. */
-#include "kube/resource.h"
+#include "kube/path.h"
 #include "worker/worker.h"
 
 /* *ret: a copy, owned by the caller. 0; -ENOENT: the kind was not looked up; -ENOMEM. */

@@ -2,7 +2,7 @@
 #pragma once
 /* The watches whose objects this worker handles, and the stores of the kinds that those own or relate to. */
 #include "jq/program.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 #include "process/process.h"
 #include "store/store.h"
 #include "worker/worker.h"

@@ -29,7 +29,7 @@
 #include "ctl/session/session.h"
 #include "ctl/session/trace.h"
 #include "ipc/message.h"
-#include "os/program-path.h"
+#include "os/file.h"
 #include "os/syscall.h"
 
 #define HTTP_CREATED 201

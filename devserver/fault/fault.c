@@ -14,7 +14,7 @@
 #include "devserver/http/http-answer.h"
 #include "devserver/http/http-request.h"
 #include "devserver/server.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 void fault_match_done(struct fault_match *match)
 {

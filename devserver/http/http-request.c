@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 const char *request_argument(const struct request *request, const char *name)
 {

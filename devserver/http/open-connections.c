@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "devserver/server.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 struct connection {
         struct connection *next;

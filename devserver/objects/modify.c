@@ -22,7 +22,7 @@
 #include "devserver/tree/tree-patch.h"
 #include "devserver/tree/tree.h"
 #include "devserver/tree/yaml.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 
 enum patch_type { PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
 

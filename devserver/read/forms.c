@@ -14,7 +14,7 @@
 #include "devserver/storage/version.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/tree.h"
-#include "http/connection.h"
+#include "http/http-loop.h"
 #include "json/json.h"
 
 static const char as_table[] = "application/json;as=Table";

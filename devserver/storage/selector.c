@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
-#include "selector/field.h"
-#include "selector/label.h"
+#include "selector/requirement.h"
 
 struct selector {
         struct requirement *label, *field;

@@ -18,7 +18,6 @@
 #include "devserver/http/http-request.h"
 #include "devserver/server.h"
 #include "devserver/stream/serve-watch.h"
-#include "http/connection.h"
 #include "http/http-loop.h"
 
 #define SOURCE_CHUNK  ((size_t)32768)

@@ -27,7 +27,6 @@
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
-#include "http/connection.h"
 #include "http/http-loop.h"
 
 #define LAST_BOOKMARK_USEC (2 * USEC_PER_SEC)

@@ -14,7 +14,7 @@
 #include "ipc/spawn.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/descendants.h"
-#include "os/program-path.h"
+#include "os/file.h"
 #include "os/syscall.h"
 
 /* What it does takes a millisecond; whoever may wait for another user's names takes longer. */

@@ -25,3 +25,15 @@ uint64_t clock_boottime_usec(void);
 uint64_t clock_monotonic_usec(void);
 /* CLOCK_REALTIME: for what is kept across restarts. */
 uint64_t clock_realtime_usec(void);
+
+/* Durations by size, as OpenMetrics tells them. A plain value: zeroed, it is empty. */
+#define HISTOGRAM_BUCKETS 14
+
+struct histogram {
+        uint64_t bucket[HISTOGRAM_BUCKETS]; /* not cumulative; above the last bound: in `count` only */
+        uint64_t count, sum_usec;
+};
+
+extern const uint64_t histogram_bound_usec[HISTOGRAM_BUCKETS]; /* upper bounds, included */
+
+void histogram_add(struct histogram *histogram, uint64_t usec);

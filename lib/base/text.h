@@ -9,6 +9,7 @@
  */
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -39,6 +40,13 @@ char *text_take(struct text *text);
 int text_json_string(struct text *text, const char *string);
 int text_json_bytes(struct text *text, const char *bytes, size_t size);
 
+/* Escapes in the texts of JSON, for those who read it with a tree (json/) and those who read it without
+ * (store/). *at: behind a backslash; moved behind the escape, of a surrogate pair behind both. A lone surrogate is
+ * U+FFFD, as in Go. *ret: the code point, which may be 0. -EBADMSG: it is no escape. */
+int json_escape_decode(const char **at, const char *end, unsigned *ret);
+/* As UTF-8: no more than 4 bytes, and never more than its escape has. Returns how many. */
+size_t utf8_encode(unsigned code, char *out);
+
 /* Appends a string in base64. */
 void text_append_base64(struct text *text, const char *input);
 
@@ -63,3 +71,7 @@ char *format_string(const char *format, ...) _printf_(1, 2);
 int text_replace(char **place, const char *text);
 
 #define _cleanup_text_ _cleanup_(text_done)
+
+/* How many letters must be typed otherwise (Levenshtein), for words that are nearly right; SIZE_MAX: too
+ * long a word to tell. */
+size_t word_distance(const char *a, const char *b);

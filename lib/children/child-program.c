@@ -2,7 +2,7 @@
 /* See child-program.h. */
 #include "children/child-program.h"
 
-#include "os/program-path.h"
+#include "os/file.h"
 
 enum spawner_program child_program(enum role role)
 {

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "config/config-watch.h"
 #include "os/acl.h"
+#include "os/folder.h"
 
 bool config_has_access(const struct config_watch *watch)
 {

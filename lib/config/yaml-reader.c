@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/distance.h"
 #include "base/duration.h"
+#include "base/text.h"
 #include "config/check/check.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"

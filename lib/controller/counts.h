@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/histogram.h"
+#include "base/duration.h"
 #include "ipc/message.h"
 
 struct watch_metrics {

@@ -2,6 +2,7 @@
 #include "http/http-loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
@@ -87,4 +88,24 @@ void http_loop_detach(struct http_loop *loop)
         loop->timer = sd_event_source_disable_unref(loop->timer);
         loop->soon = sd_event_source_disable_unref(loop->soon);
         loop->daemon = NULL;
+}
+
+int http_connection_fd(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        return info ? info->connect_fd : -1;
+}
+
+bool http_client_has_gone(struct MHD_Connection *connection)
+{
+        struct pollfd fd = {.fd = http_connection_fd(connection), .events = POLLRDHUP};
+
+        return fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+const char *http_header(struct MHD_Connection *connection, const char *name)
+{
+        return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }

@@ -6,6 +6,7 @@
  * to.
  */
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
@@ -26,3 +27,11 @@ int http_loop_attach(struct http_loop *loop, sd_event *event, struct MHD_Daemon 
 void http_loop_run_soon(struct http_loop *loop);
 /* The daemon is the caller's to stop. */
 void http_loop_detach(struct http_loop *loop);
+
+/* Questions to libmicrohttpd about one connection. */
+/* The connection's socket, which stays libmicrohttpd's; -1: it has none. */
+int http_connection_fd(struct MHD_Connection *connection);
+/* Whether the client has closed its side. libmicrohttpd does not look at a connection that is suspended. */
+bool http_client_has_gone(struct MHD_Connection *connection);
+/* The value of a header of the request, borrowed until the request is over; NULL: it was not sent. */
+const char *http_header(struct MHD_Connection *connection, const char *name);

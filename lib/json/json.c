@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json-escape.h"
 #include "base/text.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);

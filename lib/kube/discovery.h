@@ -5,7 +5,7 @@
  * guessed.
  */
 #include "kube/client.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 
 struct kube_discovery;
 /* on_done is called once: resource (owned by the callee from then on: kube_resource_done) or NULL with error

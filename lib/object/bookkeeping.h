@@ -26,3 +26,11 @@ struct bookkeeping {
 bool bookkeeping_is_key(struct span key, const char *operator_name, const char *name);
 /* Whether it is in a list with commas between its words. */
 bool bookkeeping_has_word(const char *list, struct span word);
+
+/* Finds our finalizer in an object's metadata, with the scanner. */
+struct finalizer_view {
+        bool ours;     /* our finalizer is on the object */
+        bool deleting; /* the object has a deletionTimestamp */
+};
+
+int finalizer_look(const char *json, size_t size, const char *finalizer, struct finalizer_view *ret);

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "os/syscall.h"
 
 int file_read(const char *path, size_t max, char **ret, size_t *ret_size)
@@ -99,4 +101,24 @@ int file_sync_folder(const char *folder)
         _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+char *program_path(const char *folder, const char *name)
+{
+        const char *libexec = getenv("RECONCILED_LIBEXECDIR");
+        char self[4096], *path, *slash;
+        ssize_t length;
+
+        if (libexec)
+                return format_string("%s/%s", libexec, name);
+        length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        if (length > 0) {
+                self[length] = '\0';
+                slash = strrchr(self, '/');
+                path = format_string("%.*s/../%s/%s", (int)(slash - self), self, folder, name);
+                if (!path || access(path, X_OK) == 0)
+                        return path;
+                free(path);
+        }
+        return format_string(RECONCILED_LIBEXECDIR "/%s", name);
 }

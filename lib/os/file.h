@@ -26,3 +26,10 @@ struct file_rules {
 int file_replace(const char *path, const char *temporary, const void *bytes, size_t size,
                  const struct file_rules *rules);
 int file_sync_folder(const char *folder); /* the names in it are on the disk then; 0 or a negative errno */
+
+/*
+ * Where a program of ours is: in $RECONCILED_LIBEXECDIR (tests), else in the build folder when we run from
+ * there (folder: of the source tree, "watcher"), else where it was installed. The caller owns the path; NULL
+ * on lack of memory.
+ */
+char *program_path(const char *folder, const char *name);

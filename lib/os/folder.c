@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -147,4 +149,25 @@ int folder_check_entry(const char *folder, const char *name, struct error *error
         r = nftw(path, check_entry, FOLDER_FDS, FTW_PHYS);
         walk_error = NULL;
         return r < 0 ? error_set(error, -errno, "%s: %s", path, strerror(errno)) : -r;
+}
+
+bool memory_holds(const char *path)
+{
+        struct statfs st;
+
+        return statfs(path, &st) == 0 && ((unsigned long)st.f_type == TMPFS_MAGIC ||
+                                          ((unsigned long)st.f_type & 0xffffffff) == RAMFS_MAGIC);
+}
+
+static int remove_entry(const char *path, const struct stat *st _unused_, int type _unused_,
+                        struct FTW *place _unused_)
+{
+        return remove(path) < 0 && errno != ENOENT ? errno : 0;
+}
+
+int folder_remove(const char *path)
+{
+        int r = nftw(path, remove_entry, FOLDER_FDS, FTW_DEPTH | FTW_PHYS);
+
+        return r < 0 ? (errno == ENOENT ? 0 : -errno) : -r;
 }

@@ -4,6 +4,7 @@
  * Folders of our own. A folder in which others can put something is refused. So is one that others could
  * replace, because they may write to a folder above it.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -18,3 +19,10 @@ int folder_own(const char *path, char **ret, struct error *error);
 /* Checks an entry of a folder of our own: we (or root) must have made it and all that is in it, and it must
  * be no link. 0 as well if there is no such entry. */
 int folder_check_entry(const char *folder, const char *name, struct error *error);
+
+/* Whether what is written below this folder stays in memory (tmpfs, ramfs). (Swap is the machine's affair.) */
+bool memory_holds(const char *path);
+#define MEMORY_SHARED "/dev/shm" /* where a machine without a runtime directory in memory has some */
+
+/* Removes a folder with all that is in it, and stops at the first failure. 0, or its negative errno. */
+int folder_remove(const char *path);

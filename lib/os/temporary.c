@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/memory.h"
 #include "base/text.h"
+#include "os/folder.h"
 
 #define NAME "reconciledctl-"
 

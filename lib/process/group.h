@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The control group of one program and everything it starts: a folder, and what the kernel says in it. */
+/* The control group of one program and everything it starts: a folder, and what the kernel says in it; and
+ * what the kernel says of a single process. */
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
 #include "process/process.h"
 
 /* With the limits that hold in it; *ret NULL when no folder is given. */
@@ -14,3 +19,12 @@ void group_usage(const char *group, struct process_usage *usage);
 enum process_memory_end group_memory_end(const char *group);
 /* Removes it, as far as nobody is in it; NULL is allowed. */
 void group_free(char *group);
+
+struct process_usage usage_of(const struct rusage *usage); /* of a process that was reaped */
+/* The kernel's figures of a process that lives. 0: none. */
+uint64_t usage_memory(pid_t pid); /* bytes, now */
+uint64_t usage_cpu(pid_t pid);    /* usec, with the children that it has waited for */
+uint64_t usage_peak(pid_t pid);   /* bytes, the most it ever had */
+/* How often it has ended something of all that we are part of for lack of memory, as known for no longer
+ * than that: at the end of one run it was asked, and the next one begins at once. Negative: not known. */
+int64_t usage_memory_kills(uint64_t usec);

@@ -18,7 +18,6 @@
 #include "process/internal.h"
 #include "process/spawn-program.h"
 #include "process/streams.h"
-#include "process/usage.h"
 
 #define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
 #define ANSWER_USEC      (2 * USEC_PER_SEC) /* the same, while it holds stdout: the answer may not be over */

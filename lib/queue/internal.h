@@ -74,7 +74,7 @@ struct queue {
         uint64_t last_run;
 };
 
-/* lib/queue/work.c */
+/* lib/queue/container.c: work */
 struct work *work_new(const struct queue_item *item);
 void work_free(struct work *work);
 DEFINE_CLEANUP(struct work *, work_free);

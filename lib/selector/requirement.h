@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 
 enum selector_operation {
         SELECTOR_EQUALS,
@@ -25,14 +26,16 @@ struct requirement {
         size_t count;
 };
 
-/* An empty requirement at the head of the list. NULL: no memory. */
-struct requirement *requirement_add(struct requirement **list);
-
-/* Takes the value over, also when this fails; a NULL is no memory. 0 or -ENOMEM. */
-int requirement_add_value(struct requirement *requirement, char *value);
-
 /* Whether the value of its key meets it; NULL: the object has no such key. */
 bool requirement_matches(const struct requirement *requirement, const char *value);
 
 void requirements_free(struct requirement *list);
 void requirements_free_pointer(struct requirement **list);
+
+/* Label selectors as the API server reads them: "app=web,tier in (a,b),!old,size>3". 0; -ENOMEM; -EINVAL with what is wrong and where. "" selects everything: *ret is NULL. The list is the
+ * caller's. */
+int label_selector_parse(const char *text, struct requirement **ret, struct error *error);
+
+/* Field selectors as the API server reads them: "metadata.name=a,status.phase!=Failed". 0; -ENOMEM; -EINVAL with what is wrong. "" selects everything: *ret is NULL. Which fields a kind offers is
+ * for the server to say. The list is the caller's. */
+int field_selector_parse(const char *text, struct requirement **ret, struct error *error);

@@ -9,12 +9,12 @@
 
 #include "base/error.h"
 #include "base/exit-code.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "config/config-message.h"
 #include "config/config-watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
+#include "os/folder.h"
 #include "os/kept.h"
 #include "os/temporary.h"
 #include "supervisor/phase.h"

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "controller/run/lost-ledger.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "ledger/ledger.h"
+#include "os/folder.h"
 #include "supervisor/supervisor.h"
 
 static bool has_entries(const char *folder, const char *name)

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "config/access.h"
 #include "ipc/spawner/spawner-client.h"
+#include "os/folder.h"
 #include "supervisor/supervisor.h"
 
 int access_folder_begin(struct supervisor *supervisor, struct error *error)

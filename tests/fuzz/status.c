@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kube/kube-error.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -286,6 +286,6 @@ def test_the_analyser_looks_again_at_code_and_not_at_comments():
     code = b'int a = 1; /* one */\nchar *b = "/* no comment */"; // "text\nchar c = \'"\'; /* "more */\n'
     assert tidy.significant(code) == b'int a = 1;\nchar *b = "/* no comment */";\nchar c = \'"\';'
     assert tidy.significant(b"a(); /* NOLINT */") != tidy.significant(b"a();")
-    entry = {"command": "gcc -c lib/base/distance.c", "directory": str(SOURCE)}
-    files = ["lib/base/distance.c", "lib/base/distance.h"]
+    entry = {"command": "gcc -c lib/base/backoff.c", "directory": str(SOURCE)}
+    files = ["lib/base/backoff.c", "lib/base/backoff.h"]
     assert tidy.key(entry, files, b"") != tidy.key(entry, files[:1], b"") and tidy.key(entry, None, b"") is None

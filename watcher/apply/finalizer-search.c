@@ -7,7 +7,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "kube/path.h"
-#include "object/find-finalizer.h"
+#include "object/bookkeeping.h"
 #include "object/identity.h"
 #include "object/scan-list.h"
 #include "store/dirty.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "object/find-finalizer.h"
+#include "object/bookkeeping.h"
 #include "store/held.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 #include "object/scan.h"
 
 #define DEPENDENTS_MAX 1000 /* of one object */

@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "object/fingerprint.h"
 #include "object/namespace.h"
-#include "selector/label.h"
+#include "selector/requirement.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/write/object.h"

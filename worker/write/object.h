@@ -5,7 +5,7 @@
  * or as it was read again after a conflict.
  */
 #include "kube/client.h"
-#include "object/find-finalizer.h"
+#include "object/bookkeeping.h"
 #include "worker/run/run.h"
 
 /* As it is now; borrowed until the next write. */

@@ -9,8 +9,7 @@
 #include "config/read/expand.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"
-#include "selector/field.h"
-#include "selector/label.h"
+#include "selector/requirement.h"
 
 typedef int (*parse_t)(const char *text, struct requirement **ret, struct error *error);
 

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "ipc/message.h"
 #include "ipc/spawner/spawner-client.h"
-#include "os/program-path.h"
+#include "os/file.h"
 
 #define WAIT_MSEC     10000
 #define ARGUMENTS_MAX 5

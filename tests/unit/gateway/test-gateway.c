@@ -10,8 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "gateway/listen.h"
-#include "gateway/token.h"
+#include "gateway/http-server.h"
 
 static void test_addresses(void **state)
 {

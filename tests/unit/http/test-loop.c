@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "http/connection.h"
 #include "http/http-loop.h"
 
 #define DEADLINE_USEC (20 * USEC_PER_SEC)

@@ -5,7 +5,6 @@
 
 #include "kube/discovery.h"
 #include "kube/path.h"
-#include "kube/resource.h"
 #include "tests/unit/kube/fixture.h"
 
 static const char document[] =

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "object/find-finalizer.h"
+#include "object/bookkeeping.h"
 
 static void check(const char *json, bool ours, bool deleting)
 {

@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "selector/field.h"
-#include "selector/label.h"
+#include "selector/requirement.h"
 
 typedef int (*parse_t)(const char *text, struct requirement **ret, struct error *error);
 
