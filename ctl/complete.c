@@ -11,9 +11,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/exit-code.h"
-#include "ctl/answer/members.h"
-#include "ctl/answer/query.h"
-#include "ctl/verb.h"
+#include "ctl/ctl-answer.h"
+#include "ctl/help.h"
 
 struct place {
         const struct command_line *line;
@@ -78,8 +77,7 @@ static cJSON *ask_for_words(const struct place *place, const char *command, char
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
 
-        return ctl_query_about(place->runtime_directory, command, argument, &answer, &error) < 0 ? NULL
-                                                                                                 : answer;
+        return ctl_query(place->runtime_directory, command, argument, &answer, &error) < 0 ? NULL : answer;
 }
 
 static void offer_watches(const struct place *place, const char *begun)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include "ctl/verb.h"
+#include "ctl/help.h"
 
 /* Prints what the last word can become, one a line, with a tab and its meaning where there is one; ":files":
  * a file. Silent when it does not know; returns the exit code. */

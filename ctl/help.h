@@ -1,8 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The help of reconciledctl: of the program, and of each verb. */
-#include "ctl/verb.h"
+/* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+struct options;
+
+/* What stands at a place, for a shell that completes it. */
+enum word {
+        WORD_FREE,
+        WORD_FILE,
+        WORD_FORMAT,
+        WORD_STATE, /* of objects in trouble */
+        WORD_WATCH,
+        WORD_KEY,         /* of the watch before it: all that were ever handed to a handler */
+        WORD_FAILING,     /* those that have failed */
+        WORD_QUARANTINED, /* those that are in quarantine, or doubtful */
+};
+
+struct verb {
+        const char *name, *what;
+        const char *options; /* the letters of those that it takes */
+        int least, most;     /* arguments */
+        enum word word[2];
+        const char *takes;
+        int (*run)(const struct options *options, int count, char **argument);
+        const char *synopsis, *help; /* for `VERB --help` */
+};
+
+struct command_line {
+        const struct option *option; /* for getopt_long() */
+        const char *always;          /* letters of those that every verb takes */
+        const struct verb *verb;
+        size_t verb_count;
+};
+
+enum word option_word(int letter);                                               /* of its argument */
+const struct verb *find_verb(const struct command_line *line, const char *name); /* NULL */
+
+/* Help of the program, and of each verb. */
 void help_all(const struct command_line *line);
 void help_verb(const struct command_line *line, const struct verb *verb);
 /* The verb that was meant by this word; NULL: nothing is near. */

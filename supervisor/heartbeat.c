@@ -12,7 +12,6 @@
 #include "controller/run/lost-ledger.h"
 #include "ipc/log.h"
 #include "supervisor/children/child-slot.h"
-#include "supervisor/children/counters.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/fatal.h"

@@ -12,7 +12,7 @@
 #include "os/syscall.h"
 #include "supervisor/notify.h"
 #include "supervisor/options.h"
-#include "supervisor/reload/load-config.h"
+#include "supervisor/reload/reload.h"
 #include "supervisor/supervisor.h"
 
 static void block_signals(void)

@@ -72,7 +72,7 @@ struct supervisor {
                 uint64_t runs_seen; /* at the last check */
                 bool rested;
         } heartbeat;
-        sd_event_source *listen_timer; /* listen-pause.c */
+        sd_event_source *listen_timer; /* loop.c */
 
         struct watch_place *place; /* one for each place of the controller's */
         struct slots *slots;       /* of the watchers: which object each is at */

@@ -11,8 +11,7 @@
 #include "ipc/message-id.h"
 #include "kube/discovery.h"
 #include "store/meta.h"
-#include "watcher/memory-full.h"
-#include "watcher/retry-timer.h"
+#include "watcher/failures.h"
 #include "watcher/store-failure.h"
 
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)

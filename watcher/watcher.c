@@ -26,7 +26,6 @@
 #include "watcher/apply/synced.h"
 #include "watcher/apply/verify.h"
 #include "watcher/list/transitions.h"
-#include "watcher/memory-full.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"

@@ -36,7 +36,7 @@ struct watcher_driver {
                 struct watcher *watcher);        /* setup.c: for the first time; negative: fatal was said */
         void (*set_up)(struct watcher *watcher); /* setup.c: streams may begin */
         int (*announced)(struct watcher *watcher);    /* announce.c: likewise, as far as the credit goes */
-        void (*stand_still)(struct watcher *watcher); /* memory-full.c: give up what is under way */
+        void (*stand_still)(struct watcher *watcher); /* store-failure.c: give up what is under way */
 };
 
 struct watcher {
@@ -76,7 +76,7 @@ struct watcher {
         enum watch_health health; /* as the supervisor was told */
         uint64_t refresh_serial;  /* the credential that a REFRESH was sent for */
         uint64_t throttle_until;  /* CLOCK_BOOTTIME: no request leaves before */
-        bool full;                /* memory-full.c */
+        bool full;                /* store-failure.c */
         sd_event_source *full_source;
 
         struct {

@@ -15,9 +15,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "ctl/answer/members.h"
-#include "ctl/answer/query.h"
-#include "ctl/answer/stored.h"
+#include "ctl/ctl-answer.h"
 #include "ctl/inspect/ctl-status.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
@@ -483,7 +481,7 @@ int ctl_explain(const char *runtime_directory, char **argument, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
-        int r = ctl_query_about(runtime_directory, "explain", argument, &answer, &error);
+        int r = ctl_query(runtime_directory, "explain", argument, &answer, &error);
 
         if (r >= 0)
                 r = explain(answer, argument[1], json);

@@ -3,6 +3,20 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
+#include "ctl/ctl-answer.h"
+
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status, bool wide);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
+
+/* Whether the operator is healthy, or ready; says why not; returns the exit code. */
+int ctl_health(const char *runtime_directory, bool ready, bool json);
+
+struct get_options {
+        const char *state;             /* "failing", "waiting", "quarantined" */
+        const char *watch, *namespace; /* "": all */
+        enum form form;
+};
+
+/* Lists objects in trouble; returns the exit code. */
+int ctl_get(const char *runtime_directory, const struct get_options *options);

@@ -13,8 +13,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "ctl/answer/members.h"
-#include "ctl/answer/query.h"
+#include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 
 #define WORDS_MAX 64
@@ -59,7 +58,7 @@ static int add_operator(struct command *command, const char *runtime_directory, 
         _cleanup_error_ struct error unused = ERROR_NONE;
         cJSON *status = NULL;
         const char *log;
-        int r = ctl_query(runtime_directory, "status", &status, &unused);
+        int r = ctl_query(runtime_directory, "status", NULL, &status, &unused);
 
         if (r < 0)
                 return 0;

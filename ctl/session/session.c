@@ -30,6 +30,7 @@
 #include "os/file.h"
 #include "os/syscall.h"
 #include "os/temporary.h"
+#include "json/json.h"
 
 #define TRACE_MAX ((size_t)1024 * 1024 * 1024)
 #define CREDIT    1024
@@ -588,4 +589,37 @@ void session_free(struct session *session)
         free(session->requests);
         free(session->access_folder);
         free(session);
+}
+
+const char *trace_text(const cJSON *line, const char *name)
+{
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, name));
+
+        return text ? text : "";
+}
+
+double trace_number(const cJSON *line, const char *name)
+{
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, name);
+
+        return json_number(value, 0);
+}
+
+int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
+                void *userdata)
+{
+        while (*lines) {
+                size_t size = strcspn(lines, "\n");
+                cJSON *line = json_parse(lines, size);
+                int r;
+
+                if (!line)
+                        return -EBADMSG;
+                r = visit(line, trace_text(line, "type"), userdata);
+                cJSON_Delete(line);
+                if (r < 0)
+                        return r;
+                lines += size + (lines[size] == '\n');
+        }
+        return 0;
 }

@@ -3,9 +3,9 @@
 /*
  * One handler without its operator: the processes that a run takes (a credential process, watchers of the
  * object and of what comes with it, one worker), started, fed and ended by reconciledctl as the supervisor
- * would, in a folder of their own that is removed at the end. What they do goes to a trace
- * (ctl/session/trace.h).
+ * would, in a folder of their own that is removed at the end. What they do goes to a trace.
  */
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -45,3 +45,10 @@ int session_replay(struct session *session, const struct session_replay *replay,
 /* The JSON lines of all runs so far, owned by the caller. */
 int session_trace(const struct session *session, char **ret);
 DEFINE_CLEANUP(struct session *, session_free);
+
+/* Calls for each line that a worker has written of its runs (worker/recording.h); a negative return ends it, and is returned. A line that is no JSON is -EBADMSG. */
+int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
+                void *userdata);
+/* Of a line: "" and 0 where there is none. */
+const char *trace_text(const cJSON *line, const char *name);
+double trace_number(const cJSON *line, const char *name);

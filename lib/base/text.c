@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -361,4 +362,28 @@ size_t utf8_encode(unsigned code, char *out)
         }
         *at++ = (char)(0x80 | (code & 0x3f));
         return (size_t)(at - out);
+}
+
+void json_string(struct text *json, const char *name, const char *value)
+{
+        text_printf(json, "\"%s\":", name);
+        text_json_string(json, value ? value : "");
+        text_append(json, ",", 1);
+}
+
+void json_uint64(struct text *json, const char *name, uint64_t value)
+{
+        text_printf(json, "\"%s\":%" PRIu64 ",", name, value);
+}
+
+void json_bool(struct text *json, const char *name, bool value)
+{
+        text_printf(json, "\"%s\":%s,", name, value ? "true" : "false");
+}
+
+void json_close(struct text *json, const char *bracket)
+{
+        if (json->size > 0 && json->data[json->size - 1] == ',')
+                json->size--;
+        text_append_string(json, bracket);
 }

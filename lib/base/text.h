@@ -40,6 +40,14 @@ char *text_take(struct text *text);
 int text_json_string(struct text *text, const char *string);
 int text_json_bytes(struct text *text, const char *bytes, size_t size);
 
+/* Members of a JSON object. Each is written with a comma behind it; the last one is taken
+ * back by json_close(). */
+void json_string(struct text *json, const char *name, const char *value); /* NULL: "" */
+void json_uint64(struct text *json, const char *name, uint64_t value);
+void json_bool(struct text *json, const char *name, bool value);
+/* bracket: "}" or "]," and the like. */
+void json_close(struct text *json, const char *bracket);
+
 /* Escapes in the texts of JSON, for those who read it with a tree (json/) and those who read it without
  * (store/). *at: behind a backslash; moved behind the escape, of a surrogate pair behind both. A lone surrogate is
  * U+FFFD, as in Go. *ret: the code point, which may be 0. -EBADMSG: it is no escape. */

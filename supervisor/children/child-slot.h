@@ -5,14 +5,28 @@
  * for the gateway if there is one. They are made before the first fork and never move.
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
 #include "children/child-process.h"
-#include "supervisor/children/counters.h"
+#include "ipc/message.h"
 
 struct supervisor;
 struct worker;
+
+/* Counters that children send with their heartbeats: a few words each; they begin at zero with each
+ * start. */
+#define CHILD_COUNTERS 32
+
+/* The counters of a child's last heartbeat. */
+struct child_counters {
+        struct {
+                char name[32];
+                uint64_t value;
+        } counter[CHILD_COUNTERS];
+        size_t count;
+};
 
 struct child_slot {
         struct supervisor *supervisor;
@@ -40,3 +54,12 @@ void child_set_state(struct child_slot *child, enum child_state state);
 /* The child is told to end, and CHILD_STOPPING; grace: for the runs of a worker. */
 void child_stop(struct child_slot *child, uint64_t grace_usec);
 void child_signal(struct child_slot *child, int signal); /* CHILD_STOPPING; nothing where it is gone */
+
+void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
+uint64_t counters_get(const struct child_counters *counters, const char *name); /* 0: there is none */
+/* Adds the counters of a process that has ended to `past`. */
+void counters_keep(struct child_counters *past, const struct child_counters *counters);
+/* The sum over a child and those that were in its slot before. */
+uint64_t child_total(const struct child_slot *child, const char *counter);
+uint64_t workers_sum(const struct supervisor *supervisor, const char *counter);
+uint64_t gateway_count(const struct supervisor *supervisor, const char *counter); /* 0 without one */

@@ -7,8 +7,12 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "children/child-state.h"
+#include "controller/change/change.h"
 #include "controller/change/owed.h"
+#include "controller/due/may-run.h"
+#include "controller/due/retry.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/outcome.h"
@@ -17,9 +21,8 @@
 #include "os/cgroup.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/children/configure.h"
-#include "supervisor/children/pass-event.h"
 #include "supervisor/children/tell.h"
-#include "supervisor/children/watcher-messages.h"
+#include "supervisor/control/control.h"
 #include "supervisor/control/explain.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/fatal.h"
@@ -29,6 +32,101 @@
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/turn.h"
+#include "supervisor/watches/begin-end.h"
+#include "supervisor/watches/health.h"
+#include "supervisor/watches/place.h"
+
+/* ---- the way of an Event from the worker that wants it to the one that counts all Events of its object. The
+ * object alone decides which one that is, as long as the workers stay. */
+
+/* NULL: none is there for long enough. */
+static struct worker *counting_worker(const struct supervisor *supervisor, uint64_t object)
+{
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                struct worker *worker =
+                        &supervisor->controller.worker[(object % supervisor->controller.worker_count + i) %
+                                                       supervisor->controller.worker_count];
+
+                if (worker_child(worker)->process.state == CHILD_RUNNING)
+                        return worker;
+        }
+        return NULL;
+}
+
+/* Back to the sender where it is the one that counts. */
+static void event_pass_on(struct worker *from, const struct message_report *report)
+{
+        struct worker *to = counting_worker(from->controller->userdata, report->object);
+        struct message_report copy = *report;
+
+        copy.counted = true;
+        copy.back = !to || to == from;
+        if (!copy.back)
+                (void)channel_send(worker_child(from)->process.channel, MESSAGE_REPORTED,
+                                   &(struct message_reported){.identity = report->identity});
+        (void)channel_send(copy.back ? worker_child(from)->process.channel
+                                     : worker_child(to)->process.channel,
+                           MESSAGE_REPORT, &copy);
+}
+
+/* ---- watchers: changes, how far they are, and their trouble */
+
+static int health_heard(struct watch *watch, const struct message *message)
+{
+        int r;
+
+        if (message->type == MESSAGE_DEGRADED) {
+                if (message->degraded.health == WATCH_HEALTHY)
+                        return -EPROTO;
+                if (text_replace(&place_of(watch)->heard.reason, message->degraded.reason) < 0)
+                        return -ENOMEM;
+                if (memory_retry_is_awaited(watch, &message->degraded))
+                        return text_replace(&place_of(watch)->degraded_reason, message->degraded.reason);
+                place_of(watch)->heard.health = message->degraded.health;
+                place_of(watch)->heard.since_realtime = message->degraded.since_realtime;
+                place_of(watch)->heard.failures = message->degraded.failures;
+        } else {
+                if (place_of(watch)->memory_retry.tries > 0)
+                        return 0;
+                place_of(watch)->heard.health = WATCH_HEALTHY;
+                recover(watch);
+        }
+        r = health_review(watch);
+        owned_known(watch); /* what is not served is awaited no longer */
+        turn_settle_soon(supervisor_of(watch));
+        return r;
+}
+
+static int watch_synced(struct watch *watch, const struct message_synced *synced)
+{
+        int r = change_synced(watch, synced);
+
+        return r < 0 ? r : memory_retry_over(watch);
+}
+
+/* -EPROTO: it may not say that; -ENOMEM. */
+static int watcher_message(struct watch *watch, const struct message *message)
+{
+        switch (message->type) {
+        case MESSAGE_KEYS:
+                return change_keys(watch, &message->keys);
+        case MESSAGE_SYNCED:
+                return watch_synced(watch, &message->synced);
+        case MESSAGE_CHECKED:
+                return change_checked(watch, &message->checked);
+        case MESSAGE_SWEPT:
+                return change_swept(watch, &message->swept);
+        case MESSAGE_POSITION:
+                return control_take_position(watch, &message->position);
+        case MESSAGE_DEGRADED:
+        case MESSAGE_RECOVERED:
+                return health_heard(watch, message);
+        default:
+                return -EPROTO;
+        }
+}
+
+/* ---- all children */
 
 #define EOF_GRACE_USEC (2 * USEC_PER_SEC)
 

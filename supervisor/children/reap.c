@@ -19,7 +19,7 @@
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
-#include "supervisor/watches/memory-retry.h"
+#include "supervisor/watches/begin-end.h"
 #include "supervisor/watches/place.h"
 
 static const struct watch *store_in_use(const struct child_slot *child)

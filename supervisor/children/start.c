@@ -12,7 +12,6 @@
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"
 #include "supervisor/children/child-slot.h"
-#include "supervisor/children/counters.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/supervisor.h"
 

@@ -2,7 +2,6 @@
 #include "supervisor/control/configured.h"
 
 #include "base/text.h"
-#include "supervisor/control/json-members.h"
 #include "supervisor/supervisor.h"
 
 int configured_visit_quarantined(const struct supervisor *supervisor, size_t limit, ledger_visit_t visit,

@@ -12,7 +12,6 @@
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "queue/look.h"
-#include "supervisor/control/json-members.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/folders/ledger-clock.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "supervisor/control/json-members.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/turn.h"

@@ -16,7 +16,6 @@
 #include "ipc/log.h"
 #include "queue/look.h"
 #include "supervisor/children/child-slot.h"
-#include "supervisor/children/counters.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/handlers/access-state.h"

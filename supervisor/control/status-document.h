@@ -7,7 +7,7 @@
 struct supervisor;
 
 int status_write(struct supervisor *supervisor, struct text *json); /* negative: no memory, or no ledger */
-/* Parts of it, each with a comma behind it (json-members.h). */
+/* Parts of it, each with a comma behind it (base/text.h). */
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
 /* An object in trouble. */

@@ -12,7 +12,6 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/file.h"
-#include "supervisor/control/json-members.h"
 #include "supervisor/supervisor.h"
 
 #define FILE_NAME "finalizers"

@@ -22,3 +22,7 @@ bool state_folder_check(struct supervisor *supervisor);
 void state_folder_note_exit(struct supervisor *supervisor);
 void state_folder_note_crash_events(struct supervisor *supervisor, uint64_t now); /* by the ledger's clock */
 void state_folder_note_time(struct supervisor *supervisor);
+
+/* Opens the ledger of the state folder. A damaged ledger is set aside, and that is logged. A state folder of another format is refused
+ * (-EPROTONOSUPPORT), or with --discard-state left aside. Other errors are those of ledger_open(). */
+int state_ledger_open(struct supervisor *supervisor, struct error *error);

@@ -11,3 +11,7 @@ struct supervisor;
 /* Adds to the problems: -EINVAL; -ENOMEM. */
 int separation_check(const struct config *config, struct config_problems *problems);
 void separation_warn(const struct supervisor *supervisor); /* which handlers could read what */
+
+/* Takes control groups where they are delegated to us; a limit that does not hold is logged at once, not when
+ * it fails to hold. Before the first child is started. */
+void limits_prepare(struct supervisor *supervisor);

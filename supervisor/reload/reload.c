@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/reload/reload.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/text.h"
 #include "config/cluster.h"
 #include "config/differ.h"
 #include "ipc/log.h"
@@ -18,10 +20,42 @@
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
-#include "supervisor/reload/load-config.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 #include "supervisor/watches/place.h"
+
+int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size)
+{
+        struct config_problems problems = {0};
+        int r = config_load(options->config_path, ret, &problems);
+
+        if (r >= 0) {
+                r = separation_check(*ret, &problems);
+                if (r < 0) {
+                        config_free(*ret);
+                        *ret = NULL;
+                }
+        }
+        snprintf(first, size, "the configuration is wrong");
+        for (size_t i = 0; i < problems.count; i++) {
+                const struct config_problem *problem = &problems.problem[i];
+                _cleanup_text_ struct text line = TEXT_EMPTY;
+
+                if (config_problem_format(problem, &line) < 0)
+                        continue;
+                if (!problem->warning && strchr(first, ':') == NULL)
+                        snprintf(first, size, "the configuration is wrong: %s", line.data);
+                if (options->check)
+                        puts(line.data);
+                else
+                        log_write(problem->warning ? LOG_WARNING : LOG_ERR, MESSAGE_ID_CONFIGURATION_WRONG,
+                                  NULL, "%s", line.data);
+        }
+        config_problems_done(&problems);
+        if (r == -ENOMEM)
+                log_error("no memory for the configuration");
+        return r;
+}
 
 #define DELETED " (deleted)" /* how the kernel names a program whose file has been replaced */
 

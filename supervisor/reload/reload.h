@@ -17,8 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct config;
+#include "config/config.h"
+
+struct options;
 struct supervisor;
+
+/* Reads and judges the configuration. Every problem is told (printed for --check, else logged); `first` gets
+ * the first one. Negative errno. */
+int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
 
 /* What a restart in place hands to the life after it. */
 struct reload_life {

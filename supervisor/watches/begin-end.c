@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/watches/begin-end.h"
-#include "supervisor/handlers/stamp.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
+#include <string.h>
 
+#include "base/duration.h"
+#include "base/exit-code.h"
 #include "controller/change/epoch.h"
 #include "controller/change/unsure.h"
+#include "controller/due/assigned.h"
 #include "controller/order/pause.h"
+#include "controller/run/assign.h"
 #include "controller/watch-end.h"
+#include "ipc/log.h"
 #include "os/slot.h"
+#include "queue/queue-watch.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/children/start.h"
+#include "supervisor/fatal.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access-state.h"
+#include "supervisor/handlers/stamp.h"
+#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
+#include "supervisor/watches/health.h"
 #include "supervisor/watches/place.h"
 
 int supervisor_watches_new(struct supervisor *supervisor)
@@ -99,4 +111,100 @@ void supervisor_watches_free(struct supervisor *supervisor)
                 place_done(&supervisor->place[i]);
         controller_done(&supervisor->controller);
         free(supervisor->place);
+}
+
+/* ---- a watch that found no room in memory */
+
+#define PAUSE_MAX (10 * USEC_PER_MINUTE)
+
+static uint64_t pause_of(const struct watch *watch)
+{
+        uint64_t pause = watch->config->reconnect_max_usec;
+
+        for (unsigned i = 0; i < place_of(watch)->memory_retry.tries && pause < PAUSE_MAX; i++)
+                pause *= 2;
+        return pause < PAUSE_MAX ? pause : PAUSE_MAX;
+}
+
+static int on_memory_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct watch *watch = userdata;
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
+
+        retry->timer = sd_event_source_disable_unref(retry->timer);
+        if (supervisor_of(watch)->phase != PHASE_RUNNING)
+                return 0;
+        log_write(LOG_INFO, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                  "watch %s restarts: there may be room in memory for its objects now", watch->config->name);
+        retry->is_due = true;
+        queue_close(watch->controller->queue, watch_number(watch));
+        assign_recall(watch->controller, "its watch begins again");
+        turn_settle_soon(supervisor_of(watch));
+        return 0;
+}
+
+static void wait_for_room(struct watch *watch)
+{
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
+
+        if (retry->timer || retry->is_due || (watch->config->owner && watch->synced))
+                return;
+        if (sd_event_add_time_relative(supervisor_of(watch)->event, &retry->timer, CLOCK_BOOTTIME,
+                                       pause_of(watch), USEC_PER_SEC, on_memory_pause_over, watch) < 0)
+                log_warning("watch %s cannot be restarted without a reload: there is no timer",
+                            watch->config->name);
+}
+
+bool memory_retry_is_awaited(struct watch *watch, const struct message_degraded *degraded)
+{
+        bool is_try = place_of(watch)->memory_retry.tries > 0;
+
+        if (degraded->exit_code == EXIT_CODE_IO && (is_try || degraded->health == (uint64_t)WATCH_FAILED))
+                wait_for_room(watch);
+        return is_try;
+}
+
+int memory_retry_over(struct watch *watch)
+{
+        if (place_of(watch)->memory_retry.tries == 0)
+                return 0;
+        place_of(watch)->memory_retry.tries = 0;
+        place_of(watch)->heard.health = WATCH_HEALTHY;
+        return health_review(watch);
+}
+
+/* The watcher's store is thrown away anyway, so the watcher need not end in order. */
+static int retry_memory(struct watch *watch)
+{
+        struct memory_retry *retry = &place_of(watch)->memory_retry;
+        int r;
+
+        if (assign_count(watch->controller, watch).running > 0)
+                return 0;
+        if (child_of(watch)->process.state != CHILD_GONE) {
+                child_signal(child_of(watch), SIGKILL);
+                return 0;
+        }
+        r = watch_begin_again(watch);
+        if (r == -EAGAIN) {
+                turn_settle_soon(supervisor_of(watch));
+                return 0;
+        }
+        retry->is_due = false;
+        retry->tries++;
+        return r;
+}
+
+void memory_retry_continue(struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, &supervisor->controller) {
+                int r = place_of(watch)->memory_retry.is_due && supervisor->phase == PHASE_RUNNING
+                                ? retry_memory(watch)
+                                : 0;
+
+                if (r < 0)
+                        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                         "watch %s cannot be restarted: %s", watch->config->name,
+                                         strerror(-r));
+        }
 }

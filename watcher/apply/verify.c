@@ -13,8 +13,7 @@
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/scope.h"
-#include "watcher/memory-full.h"
-#include "watcher/retry-timer.h"
+#include "watcher/failures.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 

@@ -14,7 +14,6 @@
 #include "watcher/apply/scope.h"
 #include "watcher/list/probe.h"
 #include "watcher/list/watch-stream.h"
-#include "watcher/memory-full.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 

@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "ipc/message-id.h"
 #include "watcher/apply/synced.h"
-#include "watcher/memory-full.h"
-#include "watcher/retry-timer.h"
+#include "watcher/failures.h"
 #include "watcher/setup.h"
+#include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)

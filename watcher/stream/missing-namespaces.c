@@ -5,7 +5,7 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
-#include "watcher/memory-full.h"
+#include "watcher/store-failure.h"
 
 #define AGAIN_USEC   USEC_PER_MINUTE
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)

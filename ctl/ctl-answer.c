@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question, one answer, in as many pages as it takes; blocking, with a bound. */
-#include "ctl/answer/query.h"
+#include "ctl/ctl-answer.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,12 +12,63 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
+#include "base/exit-code.h"
 #include "base/text.h"
+#include "ctl/output/output.h"
 #include "ipc/message-table.h"
 #include "ipc/message.h"
 #include "os/syscall.h"
+#include "store/reader.h"
+#include "store/store.h"
 #include "json/json.h"
+
+const char *ctl_text(const cJSON *object, const char *name)
+{
+        const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+        return value ? value : "";
+}
+
+uint64_t ctl_number(const cJSON *object, const char *name)
+{
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
+
+        double number = json_number(value, 0);
+
+        return number > 0 ? (uint64_t)number : 0;
+}
+
+bool ctl_is(const cJSON *object, const char *name)
+{
+        return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+const char *ctl_duration(uint64_t usec, char *buffer, size_t size)
+{
+        uint64_t unit = usec < USEC_PER_SEC      ? USEC_PER_MSEC
+                        : usec < USEC_PER_MINUTE ? 100 * USEC_PER_MSEC
+                                                 : USEC_PER_SEC;
+
+        return duration_format(usec < USEC_PER_MSEC ? usec : usec / unit * unit, buffer, size);
+}
+
+const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size)
+{
+        uint64_t then = ctl_number(object, name), now = clock_realtime_usec();
+
+        return then == 0 || then > now ? "-" : ctl_duration(now - then, buffer, size);
+}
+
+const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size)
+{
+        uint64_t then = ctl_number(object, name), now = clock_realtime_usec();
+
+        return then > now ? ctl_duration(then - now, buffer, size) : "a moment";
+}
+
+/* ---- one question, one answer, in as many pages as it takes; blocking, with a bound */
 
 #define ANSWER_TIMEOUT_MS 10000
 #define ANSWER_MAX        ((size_t)256 * 1024 * 1024)
@@ -108,8 +159,8 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
         return text_append(body, message->reply.body, message->reply.body_size);
 }
 
-int ctl_query_about(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
-                    struct error *error)
+int ctl_query(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
+              struct error *error)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
         _cleanup_close_ int fd = connect_to(runtime_directory, error);
@@ -124,16 +175,45 @@ int ctl_query_about(const char *runtime_directory, const char *command, char **a
         return *ret ? 0 : error_set(error, -EPROTO, "the operator's answer is not JSON");
 }
 
-int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error)
-{
-        return ctl_query_about(runtime_directory, command, NULL, ret, error);
-}
-
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error)
 {
         cJSON *answer = NULL;
-        int r = ctl_query_about(runtime_directory, command, argument, &answer, error);
+        int r = ctl_query(runtime_directory, command, argument, &answer, error);
 
         cJSON_Delete(answer);
         return r;
+}
+
+int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,
+             void (*print)(const cJSON *answer, const void *userdata), const void *userdata)
+{
+        static const char *const none[] = {NULL};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        cJSON *answer = NULL;
+        int r = ctl_query(runtime_directory, command, (char **)(uintptr_t)(argument ? argument : none),
+                          &answer, &error);
+
+        if (r < 0)
+                return ctl_failed(r, &error);
+        if (form == FORM_JSON)
+                (void)ctl_print_json(answer);
+        else if (form == FORM_YAML)
+                ctl_print_yaml(answer);
+        else
+                print(answer, userdata);
+        cJSON_Delete(answer);
+        return EXIT_CODE_OK;
+}
+
+/* Read where it lies: the operator never sees an object, and neither do we: only what it is known by. */
+int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret)
+{
+        const cJSON *where = cJSON_GetObjectItemCaseSensitive(answer, "store");
+        struct store *store = NULL;
+        int r = store_reader_new(ctl_text(where, "folder"), &store);
+
+        if (r >= 0)
+                r = store_read(store, ctl_number(where, "generation"), key, ret);
+        store_free(store);
+        return r == -ENAMETOOLONG ? -ENOENT : r; /* so long is no name */
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking our finalizers off: of one object, or of everything. Nothing is done before somebody said yes. */
-#include "ctl/intervene/release.h"
+#include "ctl/intervene.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -13,12 +12,22 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "ctl/answer/members.h"
-#include "ctl/answer/query.h"
-#include "ctl/answer/stored.h"
+#include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
 #include "json/json.h"
+
+static int ask_operator(const char *runtime_directory, const char *command, const char *watch,
+                        const char *why, cJSON **ret)
+{
+        char *argument[] = {(char *)(uintptr_t)watch, (char *)(uintptr_t)why, NULL};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = ctl_query(runtime_directory, command, argument, ret, &error);
+
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+}
+
+/* ---- taking our finalizers off: of one object, or of everything */
 
 static bool is_confirmed(const struct consent *consent)
 {
@@ -43,7 +52,7 @@ static bool is_alive(const char *runtime_directory, char **argument)
         cJSON *answer = NULL, *tree = NULL;
         bool alive = false, wanted;
 
-        if (ctl_query_about(runtime_directory, "explain", argument, &answer, &unused) < 0)
+        if (ctl_query(runtime_directory, "explain", argument, &answer, &unused) < 0)
                 return false;
         /* A finalizer that no watch wants is taken off in any case. */
         wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
@@ -87,14 +96,6 @@ int ctl_release_finalizer(const char *runtime_directory, char **argument, const 
                                         "our finalizer is taken off %s of watch %s, if it is being deleted",
                                         argument[1], argument[0])
                              : EXIT_CODE_OK;
-}
-
-static int get_status(const char *runtime_directory, cJSON **ret)
-{
-        _cleanup_error_ struct error error = ERROR_NONE;
-        int r = ctl_query(runtime_directory, "status", ret, &error);
-
-        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
 }
 
 /* Objects that may carry our finalizer: a list of watches that have some; and the whole. */
@@ -219,7 +220,7 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
         for (;;) {
                 cJSON *status = NULL, *list;
                 uint64_t before = left, now = clock_boottime_usec();
-                int r = get_status(runtime_directory, &status);
+                int r = ask_operator(runtime_directory, "status", NULL, NULL, &status);
 
                 if (r != EXIT_CODE_OK)
                         return r;
@@ -261,7 +262,7 @@ int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const st
         char *none[] = {NULL};
         cJSON *status = NULL, *list;
         uint64_t left;
-        int r = get_status(runtime_directory, &status);
+        int r = ask_operator(runtime_directory, "status", NULL, NULL, &status);
 
         if (r != EXIT_CODE_OK)
                 return r;
@@ -276,4 +277,48 @@ int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const st
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "uninstall", none, &error);
         return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory, timeout_usec, consent);
+}
+
+/* ---- pause, resume, retry */
+
+int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json)
+{
+        cJSON *answer = NULL;
+        int r = ask_operator(runtime_directory, "pause", watch, why, &answer);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        if (!ctl_is(answer, "changed"))
+                return ctl_done(json, answer, "watch %s is paused already", watch);
+        if (ctl_number(answer, "running") > 0)
+                return ctl_done(json, answer, "watch %s is paused; %" PRIu64 " running will finish", watch,
+                                ctl_number(answer, "running"));
+        return ctl_done(json, answer, "watch %s is paused; none of its objects run", watch);
+}
+
+int ctl_resume(const char *runtime_directory, const char *watch, bool json)
+{
+        cJSON *answer = NULL;
+        int r = ask_operator(runtime_directory, "resume", watch, NULL, &answer);
+
+        return r != EXIT_CODE_OK ? r
+                                 : ctl_done(json, answer, "watch %s %s", watch,
+                                            ctl_is(answer, "changed") ? "is resumed" : "was not paused");
+}
+
+int ctl_retry_many(const char *runtime_directory, bool all, char **argument, bool json)
+{
+        cJSON *answer = NULL;
+        int r = ask_operator(runtime_directory, all ? "retry-all" : "retry-failed", argument[0], NULL,
+                             &answer);
+        uint64_t count;
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        count = ctl_number(answer, "objects");
+        if (count == 0)
+                return ctl_done(json, answer, all ? "no object has ever run" : "no object has failed");
+        return ctl_done(json, answer,
+                        "%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`",
+                        count, counted(count, "object runs", "objects run"));
 }
