@@ -97,7 +97,7 @@ def test_orphaned_children_stay_in_other_namespaces_too(start, operator, handler
     widgets.delete("w", {"propagationPolicy": "Orphan"})
     handler.wait_for(name="w", action="finalize")
     found = widgets.get("w")["metadata"]
-    assert found["annotations"]["widgets.example.com/orphaned"] == "true" and "orphan" in found["finalizers"]
+    assert found["annotations"]["widgets.example.com/orphaned"] == found["uid"] and "orphan" in found["finalizers"]
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit()
     config_maps.merge_patch("a", {"metadata": {"ownerReferences": None}})

@@ -364,3 +364,67 @@ def test_mistakes_have_their_place(start, operator, handler, widgets, children, 
     widgets.create("w")
     assert says in operator.wait_for_log("the handler's answer: children[0]", key="default/w")["message"]
     operator.stop()
+
+
+@pytest.mark.usefixtures("generator")
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_adopted_is_shown_before_it_is_written(start, operator, widgets, secrets, force):
+    """A handler that has not seen a password would make one up."""
+    start(owns=[{"apiVersion": "v1", "kind": "Secret"}], children={"adopt": True, "force": force})
+    theirs = {"password": "cHJvZA=="}
+    secrets.create(body={"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "data": theirs})
+    widgets.create("w", spec={"n": 1})
+    status_is(widgets, {"n": 1})
+    assert secrets.get("password")["data"] == theirs
+    secrets.merge_patch("password", {"metadata": {"annotations": None, "ownerReferences": None}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    assert secrets.get("password")["data"] == theirs
+    operator.stop()
+
+
+def test_what_another_operator_has_made_is_foreign(start, operator, make_operator, make_handler, devserver, handler, widgets,
+                                                   config_maps, owns):
+    """Both watch one kind: the owner reference is the same."""
+    other, theirs = make_operator(), make_handler()
+    theirs.answer({"children": [config_map("a", {"x": "theirs"})], "status": {"other": True}})
+    other.configure(devserver, [watch("widgets", theirs)], operator="other.example.com")
+    other.start_ready().wait_synced()
+    widgets.create("w")
+    status_is(widgets, {"other": True})
+    made = config_maps.get("a")
+    handler.answer({"children": [{"manifest": config_map("a", {"y": "ours"}), "adopt": True}]})
+    start(owns=owns)
+    assert "another operator has it" in failed(operator)
+    assert config_maps.get("a") == made
+    operator.stop()
+    other.stop()
+
+
+@pytest.mark.usefixtures("generator")
+def test_a_store_that_is_behind_is_not_believed_twice(start, devserver, operator, handler, widgets, secrets):
+    start(owns=[{"apiVersion": "v1", "kind": "Secret"}])
+    widgets.create("w", spec={"n": 1})
+    status_is(widgets, {"n": 1})
+    for verb in ("watch", "list"):
+        devserver.fault({"verb": verb, "resource": "secrets"}, status=500, times=0)
+    devserver.close_watches("cut")
+    secrets.merge_patch("password", {"data": {"password": "bmV3"}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    assert secrets.get("password")["data"] == {"password": "bmV3"}
+    assert handler.count() <= 4, "one conflict, and then the server is asked"
+    operator.stop()
+
+
+def test_children_elsewhere_are_orphaned_with_those_here(start, operator, handler, widgets, config_maps, api):
+    api.resource("v1", "namespaces").create("other")
+    elsewhere = api.resource("v1", "configmaps", "other")
+    handler.answer({"children": [config_map("a"), config_map("c", namespace="other")], "status": {"n": 1}})
+    start(finalizer=True)
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    widgets.delete("w", {"propagationPolicy": "Orphan"})
+    wait_until(lambda: not widgets.exists("w"), "its end")
+    assert not marks(config_maps.get("a")) and not marks(elsewhere.get("c"))
+    operator.stop()

@@ -178,7 +178,7 @@ static void finish_outdated(struct dependents *dependents, const struct dependen
 {
         char name[600];
 
-        run_finish(dependents->run, RESULT_CONFLICT, "%s %s; the handler runs again and is shown it",
+        run_finish(dependents->run, RESULT_CONFLICT, "%s %s; " SHOWN_AGAIN,
                    dependent_describe(dependent, name, sizeof(name)), how);
 }
 
@@ -268,6 +268,7 @@ static int take_found(struct dependents *dependents, struct dependent *dependent
 
         if (r < 0 || dependent->failed)
                 return r;
+        dependent->unseen = owned && !shown && dependent->adopting;
         if (owned && !shown && !dependent->touched && !dependent->adopting) {
                 finish_outdated(dependents, dependent, "is there, and the handler was not shown it");
                 return 1;
@@ -451,6 +452,11 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 tell_applied(dependents, dependent, response);
+                if (dependent->unseen) {
+                        finish_outdated(dependents, dependent,
+                                        "was adopted, and the handler has not seen it");
+                        return;
+                }
                 note_written(dependent, response);
                 note_state(dependents, response);
                 wait_judge(dependents, dependent, response->body, response->body_size);
@@ -514,6 +520,12 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         }
         if (dependent->unreferred)
                 tell_unreferred(dependents, dependent);
+        if (dependent->unseen) {
+                r = dependent_body_to_adopt(&dependents->owner, dependent, &body);
+                return r < 0 ? r
+                             : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
+                                                  on_applied);
+        }
         r = dependent_body(&dependents->owner, dependent, &body);
         if (r >= 0)
                 r = dependent->absent

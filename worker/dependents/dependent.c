@@ -607,6 +607,25 @@ int dependent_body(const struct dependent_owner *owner, const struct dependent *
         return out->failed ? -ENOMEM : 0;
 }
 
+int dependent_body_to_adopt(const struct dependent_owner *owner, const struct dependent *dependent,
+                            struct text *out)
+{
+        _cleanup_text_ struct text mark = TEXT_EMPTY;
+
+        ownership_mark(owner, dependent, &mark);
+        if (mark.failed)
+                return -ENOMEM;
+        text_append_string(out, "{\"metadata\":{\"uid\":");
+        text_json_string(out, dependent->uid);
+        text_append_string(out, ",\"resourceVersion\":");
+        text_json_string(out, dependent->version);
+        text_printf(out, ",\"labels\":{\"" SET_LABEL "\":\"%s\"},\"annotations\":{\"%s/" ADOPTED_NAME "\":",
+                    owner->set, owner->operator_name);
+        text_json_string(out, mark.data);
+        text_append_string(out, "}}}");
+        return out->failed ? -ENOMEM : 0;
+}
+
 static int write_bound(const struct text *body, const char *uid, const char *version, struct text *out)
 {
         struct scan_object object;

@@ -31,6 +31,7 @@ struct dependent {
         bool foreign;          /* ... it is somebody else's, and is not touched */
         bool adopted;          /* ... somebody else has created it: it is released, never deleted */
         bool unreferred;       /* ... and its owner reference was taken off */
+        bool unseen;           /* ... and the handler has not seen it: only its mark is written */
         bool adopting;         /* ... and it becomes ours with this run's apply */
         unsigned conflicts;    /* in this run: how often it changed between a look and a write */
 
@@ -102,6 +103,10 @@ bool dependent_may_refer(const struct dependent_owner *owner, const struct depen
 /* Appends what is applied: the handler's text with the set's label, the mark (ownership.h) and, on what the operator
  * creates, the owner reference where that is possible. */
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
+/* Appends a merge patch that adopts it, in the version that was judged, and no more: label and mark. (An apply would take
+ * away what an earlier one of ours has set.) */
+int dependent_body_to_adopt(const struct dependent_owner *owner, const struct dependent *dependent,
+                            struct text *out);
 /* Appends the same body for the object with this UID alone, and in this version alone if it is not NULL: the API server
  * applies it to no other object, and creates none. */
 int dependent_body_for(const struct text *body, const char *uid, const char *version, struct text *out);

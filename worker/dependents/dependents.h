@@ -67,6 +67,8 @@ struct dependents {
         } recall;
         struct {
                 bool begun;
+                bool orphaned; /* a child has lost its owner reference: those that can have none are orphans too */
+                bool elsewhere; /* those that can refer to the object were all judged; now come the others */
                 struct kube_search *search; /* of a kind; NULL: none is in flight */
                 size_t left;                /* deleted, and still there */
         } prune;

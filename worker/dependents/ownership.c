@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "object/bookkeeping.h"
+
 /* ---- the mark */
 
 static void write_owner(const struct dependent_owner *owner, struct text *out)
@@ -39,6 +41,7 @@ struct mark {
 struct mark_search {
         char made[300], adopted[300]; /* the keys */
         struct span value[2];         /* of made, of adopted */
+        struct span other;            /* of a mark that another operator has set */
 };
 
 static int take_annotation(struct span key, struct span value, void *userdata)
@@ -49,6 +52,8 @@ static int take_annotation(struct span key, struct span value, void *userdata)
                 search->value[0] = value;
         else if (scan_string_equals(key, search->adopted))
                 search->value[1] = value;
+        else if (bookkeeping_is_key(key, NULL, MADE_NAME) || bookkeeping_is_key(key, NULL, ADOPTED_NAME))
+                search->other = value;
         return 0;
 }
 
@@ -136,6 +141,19 @@ static bool find_mark(const struct dependent_owner *owner, const struct dependen
         return false;
 }
 
+/* Two operators may have watches of one kind: what the one has made for an object is no child of the other. */
+static bool is_of_other_operator(const struct dependent_owner *owner, const struct dependent *dependent,
+                                 const struct scan_object *object)
+{
+        struct mark_search search = {0};
+        struct ownership_view view;
+        struct mark mark;
+        _cleanup_free_ char *value = NULL;
+
+        return search_marks(owner, object, &search) && search.other.start &&
+               scan_string(search.other, &value) >= 0 && read_mark(owner, dependent, value, &mark, &view);
+}
+
 /* ---- owner references */
 
 struct reference {
@@ -160,6 +178,7 @@ static int take_member(struct span key, struct span value, void *userdata)
 struct reference_search {
         const char *ours, *former; /* UIDs; former "": there is none */
         bool is_ours, is_former, others, controlled;
+        bool is_written; /* by us, and by no other operator of this kind */
         char controller[300];
 };
 
@@ -219,6 +238,34 @@ static int look_at_entry(struct span element, void *userdata)
         return element.start[0] == '{' ? scan_members(element, take_manager, userdata) : 0;
 }
 
+struct own_search {
+        const char *name;
+        bool found;
+};
+
+static int look_for_own(struct span key, struct span value, void *userdata)
+{
+        struct own_search *search = userdata;
+
+        search->found = search->found ||
+                        (scan_string_equals(key, "manager") && scan_string_equals(value, search->name));
+        return 0;
+}
+
+static int look_at_own_entry(struct span element, void *userdata)
+{
+        return element.start[0] == '{' ? scan_members(element, look_for_own, userdata) : 0;
+}
+
+/* Whether this operator is a manager of the object: its mark may have been taken off. */
+static bool is_written_by_us(const struct dependent_owner *owner, const struct scan_object *object)
+{
+        struct own_search search = {.name = owner->operator_name};
+
+        return object->managed_fields.start && object->managed_fields.start[0] == '[' &&
+               scan_elements(object->managed_fields, look_at_own_entry, &search) >= 0 && search.found;
+}
+
 static void describe_managers(const struct scan_object *object, struct ownership_view *view)
 {
         struct manager_search search = {view->holder, sizeof(view->holder), 0};
@@ -236,7 +283,7 @@ static enum ownership judge(const struct dependent_owner *owner, bool is_marked,
         if (found->controlled || (is_marked && !mark->of_owner))
                 return OWNERSHIP_FOREIGN;
         if (!is_marked)
-                return found->is_ours ? OWNERSHIP_OURS : OWNERSHIP_FOREIGN;
+                return found->is_written && found->is_ours ? OWNERSHIP_OURS : OWNERSHIP_FOREIGN;
         if (strcmp(mark->uid, owner->uid) != 0)
                 return found->is_former ? OWNERSHIP_FALLEN : OWNERSHIP_FORMER;
         return strcmp(view->id, owner->id ? owner->id : "") == 0 ? OWNERSHIP_OURS : OWNERSHIP_TWIN;
@@ -250,7 +297,7 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
         struct scan_object object;
         struct mark mark = {0};
         size_t uid_size = 0, version_size = 0;
-        bool is_marked;
+        bool is_marked, is_taken;
         int r = scan_object(json, size, &object);
 
         if (r >= 0)
@@ -267,14 +314,18 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
                 r = scan_elements(object.owner_references, look_at_reference, &found);
         if (r < 0)
                 return r;
+        is_taken = !is_marked && is_of_other_operator(owner, dependent, &object);
+        found.is_written = !is_taken && is_written_by_us(owner, &object);
         view.whose = judge(owner, is_marked, &mark, &found, &view);
         view.made = is_marked && mark.is_made && mark.of_owner;
-        view.claimed = found.controlled || (is_marked && !mark.of_owner);
+        view.claimed = is_taken || found.controlled || (is_marked && !mark.of_owner);
         view.shared = found.others;
         view.referred = found.is_ours;
         view.going = object.deletion_timestamp.start != NULL;
         if (found.controlled && (!is_marked || mark.of_owner))
                 snprintf(view.holder, sizeof(view.holder), "it is not ours: %s", found.controller);
+        else if (is_taken)
+                snprintf(view.holder, sizeof(view.holder), "another operator has it, as its mark says");
         else if (!is_marked)
                 describe_managers(&object, &view);
         *ret = view;

@@ -3,6 +3,7 @@
 #include "worker/dependents/present.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
@@ -43,9 +44,26 @@ static int show(struct dependents *dependents, const struct dependent *dependent
 
         if (r < 0)
                 return r;
-        return view.whose == OWNERSHIP_OURS || view.whose == OWNERSHIP_FORMER
+        /* A twin's may become ours, if that watch has let the object go. */
+        return view.whose == OWNERSHIP_OURS || view.whose == OWNERSHIP_FORMER || view.whose == OWNERSHIP_TWIN
                        ? shown_add(&dependents->run->shown, owned, json, size, true)
                        : 0;
+}
+
+static int show_gone(struct dependents *dependents, const struct dependent *dependent,
+                     const struct record_watch *owned)
+{
+        char key[IDENTITY_KEY_MAX + 1];
+
+        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
+        return shown_add_gone(&dependents->run->shown, owned, key);
+}
+
+/* After a conflict the store may be behind: its watch is broken, or late. Then the server is asked. */
+static bool is_doubtful(const struct run *run)
+{
+        return run->order->reason == RUN_CONFLICT || strstr(run->order->last_error, SHOWN_AGAIN);
 }
 
 static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -61,6 +79,7 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
                          response->body_size);
                 dependents->position++;
         } else if (kube_error_is_not_found(&response->error)) {
+                r = show_gone(dependents, dependent, dependents_find_owned(dependents, dependent));
                 dependents->position++;
         } else if (!dependents_take_failure(dependents, "cannot be looked at", response)) {
                 return;
@@ -92,7 +111,9 @@ int present_next(struct dependents *dependents)
 
         for (; (dependent = dependents_current(dependents)); dependents->position++) {
                 const struct record_watch *owned = dependents_find_owned(dependents, dependent);
-                int r = owned ? look_in_store(dependents, dependent, owned) : 1;
+                int r = !owned                         ? 1
+                        : is_doubtful(dependents->run) ? 0
+                                                       : look_in_store(dependents, dependent, owned);
 
                 if (r < 0)
                         return r;

@@ -284,13 +284,18 @@ static bool is_to_be_released(const struct dependents *dependents, const struct 
         return false;
 }
 
-/* The object goes, and its children are to stay: it says so, or the garbage collector has taken our reference off. */
-static bool is_orphaned(const struct dependents *dependents, const struct dependent *dependent,
+/* The object goes, and its children are to stay: it says so, or the garbage collector has taken our reference off. Children
+ * that cannot refer to it follow those that can. */
+static bool is_orphaned(struct dependents *dependents, const struct dependent *dependent,
                         const struct ownership_view *view)
 {
-        return dependents->cleanup &&
-               (orphan_is_wanted(dependents->run) ||
-                (dependent_may_refer(&dependents->owner, dependent) && !view->referred));
+        bool may_refer = dependent_may_refer(&dependents->owner, dependent);
+
+        if (!dependents->cleanup)
+                return false;
+        dependents->prune.orphaned = dependents->prune.orphaned || (may_refer && !view->referred);
+        return orphan_is_wanted(dependents->run) ||
+               (may_refer ? !view->referred : dependents->prune.orphaned);
 }
 
 /* Returns 1: it is being deleted or released; 0: nothing is to be done. */
@@ -397,6 +402,13 @@ static bool comes_later(const struct dependents *dependents)
                 !dependents->run->watch->config->prune_before);
 }
 
+/* What those say that can refer to the object holds for the others, so they are judged first. */
+static bool comes_in_second_pass(const struct dependents *dependents, const struct dependent *dependent)
+{
+        return dependents->cleanup &&
+               dependents->prune.elsewhere == dependent_may_refer(&dependents->owner, dependent);
+}
+
 /* Dependents that the answer has left out are deleted once all wanted ones are there. */
 int prune_next(struct dependents *dependents)
 {
@@ -407,7 +419,7 @@ int prune_next(struct dependents *dependents)
                 return 0;
         dependents->prune.begun = true;
         for (; (dependent = dependents_current(dependents)); dependents->position++) {
-                if (is_left_alone(dependents, dependent))
+                if (is_left_alone(dependents, dependent) || comes_in_second_pass(dependents, dependent))
                         continue;
                 if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
                         dependent->settled = true; /* another operator has it now */
@@ -421,5 +433,9 @@ int prune_next(struct dependents *dependents)
                         return r;
                 dependent->settled = true;
         }
-        return 0;
+        if (!dependents->cleanup || dependents->prune.elsewhere)
+                return 0;
+        dependents->prune.elsewhere = true;
+        dependents->position = 0;
+        return prune_next(dependents);
 }

@@ -131,21 +131,21 @@ static int add_object(const struct store_object *owned, void *userdata)
         struct owned_list *list = userdata;
         int r;
 
-        if (!request_shows(list->run, owned->json, owned->json_size))
+        if (!request_shows(list->run, owned->json, owned->json_size) ||
+            shown_is_known(&list->run->shown, list->config, owned->key))
                 return 0;
         r = write_child(list, owned->json, owned->json_size);
         return r < 0 ? r : shown_add(&list->run->shown, list->config, owned->json, owned->json_size, false);
 }
 
-/* Those that the store does not show; it may have them by now. */
+/* Those that were asked for, since the store does not show them, or is not believed. */
 static int add_presented(struct owned_list *list)
 {
         const struct shown *shown = &list->run->shown;
         int r = 0;
 
         for (size_t i = 0; i < shown->count && r >= 0; i++)
-                if (shown->item[i].json && shown->item[i].config == list->config &&
-                    shown_find(shown, list->config, shown->item[i].key) == &shown->item[i])
+                if (shown->item[i].json && shown->item[i].json[0] && shown->item[i].config == list->config)
                         r = write_child(list, shown->item[i].json, strlen(shown->item[i].json));
         return r;
 }

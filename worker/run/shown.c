@@ -37,6 +37,22 @@ int shown_add(struct shown *shown, const struct record_watch *config, const char
         return child.key && (child.json || !is_kept) ? 0 : -ENOMEM;
 }
 
+int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key)
+{
+        struct shown_child child = {.config = config, .key = strdup(key), .json = strdup("")},
+                           *grown = reallocarray(shown->item, shown->count + 1, sizeof(*grown));
+
+        if (!grown || !child.key || !child.json) {
+                shown->item = grown ? grown : shown->item;
+                free(child.key);
+                free(child.json);
+                return -ENOMEM;
+        }
+        shown->item = grown;
+        shown->item[shown->count++] = child;
+        return 0;
+}
+
 static void child_done(struct shown_child *child)
 {
         free(child->key);
@@ -64,13 +80,28 @@ void shown_done(struct shown *shown)
         *shown = (struct shown){0};
 }
 
-const struct shown_child *shown_find(const struct shown *shown, const struct record_watch *config,
-                                     const char *key)
+static const struct shown_child *find_shown_child(const struct shown *shown,
+                                                  const struct record_watch *config, const char *key)
 {
-        for (size_t i = shown->count; i-- > 0;)
+        for (size_t i = 0; i < shown->count; i++)
                 if (shown->item[i].config == config && strcmp(shown->item[i].key, key) == 0)
                         return &shown->item[i];
         return NULL;
+}
+
+const struct shown_child *shown_find(const struct shown *shown, const struct record_watch *config,
+                                     const char *key)
+{
+        const struct shown_child *child = find_shown_child(shown, config, key);
+
+        return child && child->json && !child->json[0] ? NULL : child;
+}
+
+bool shown_is_known(const struct shown *shown, const struct record_watch *config, const char *key)
+{
+        const struct shown_child *child = find_shown_child(shown, config, key);
+
+        return child && child->json;
 }
 
 bool shown_is_same(const struct shown_child *child, const char *json, size_t size)

@@ -12,8 +12,11 @@ struct shown_child {
         char *key;
         char uid[IDENTITY_UID_MAX + 1], version[IDENTITY_VERSION_MAX + 1];
         uint64_t essence;
-        char *json; /* not from the store: the request takes it from here; else NULL */
+        char *json; /* not from the store: the request takes it from here, and "" is not there; else NULL */
 };
+
+/* Ends the text of a run that has written nothing for that reason; the next one knows by it that the store is behind. */
+#define SHOWN_AGAIN "the handler runs again and is shown it"
 
 struct shown {
         struct shown_child *item;
@@ -23,10 +26,14 @@ struct shown {
 /* json: as the store, or the server, has it. is_kept: a copy is kept for the request. 0; -EBADMSG: it is no object. */
 int shown_add(struct shown *shown, const struct record_watch *config, const char *json, size_t size,
               bool is_kept);
+/* It is not there, whatever the store says. */
+int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key);
+/* Whether the store is not believed: it was asked for by itself. */
+bool shown_is_known(const struct shown *shown, const struct record_watch *config, const char *key);
 /* Forgets those from stores, as a request is built again. */
 void shown_forget_stored(struct shown *shown);
 void shown_done(struct shown *shown);
-/* As it was added last, so rather as a store had it; NULL: it was not shown. key: "namespace/name" or "name". */
+/* NULL: it was not shown. key: "namespace/name" or "name". */
 const struct shown_child *shown_find(const struct shown *shown, const struct record_watch *config,
                                      const char *key);
 /* Whether it still is what was shown, as far as a handler can have meant it: its status and its version may differ. */

@@ -181,7 +181,7 @@ static bool is_noted(const struct run *run)
         if (asprintf(&key, "%s/" ORPHANED_NAME, run->worker->config->operator_name) < 0)
                 return false;
         value = notes_find(object_json(run), false, key);
-        return value != NULL;
+        return value && strcmp(value, run->order->uid) == 0; /* a copied annotation says nothing */
 }
 
 bool orphan_is_wanted(const struct run *run)
@@ -219,7 +219,9 @@ int orphan_send(struct run *run)
         text_json_string(&body, run->order->uid);
         text_append_string(&body, ",\"resourceVersion\":");
         text_json_string(&body, object_version(run));
-        text_printf(&body, ",\"annotations\":{\"%s/" ORPHANED_NAME "\":\"true\"}}}",
-                    run->worker->config->operator_name);
+        text_printf(&body,
+                    ",\"annotations\":{\"%s/" ORPHANED_NAME "\":", run->worker->config->operator_name);
+        text_json_string(&body, run->order->uid);
+        text_append_string(&body, "}}}");
         return body.failed ? -ENOMEM : patch_send(run, NULL, &body, on_noted, step_again);
 }

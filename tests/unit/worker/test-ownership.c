@@ -21,6 +21,7 @@
 #define FORMER     "\"Widget.example.com/ns/w/u0//" CHILD "\""
 #define OTHER      "\"Widget.example.com/ns/v/u1//" CHILD "\""
 #define COPIED     "\"Widget.example.com/ns/w/u1//ConfigMap/ns/b\""
+#define OTHERS     "\"other.example.com/made\":" OURS
 #define REF(uid)   "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"name\":\"w\",\"uid\":\"" uid "\"}"
 #define CONTROLLER "{\"kind\":\"ReplicaSet\",\"name\":\"web\",\"controller\":true,\"uid\":\"u9\"}"
 
@@ -35,6 +36,8 @@ static const struct dependent child = {.api_version = (char[]){"v1"},
                                        .namespace_name = (char[]){"ns"},
                                        .name = (char[]){"a"}};
 
+static const char *manager = "helm"; /* of some fields */
+
 static struct ownership_view judge(const char *annotations, const char *references)
 {
         struct ownership_view view;
@@ -43,8 +46,8 @@ static struct ownership_view judge(const char *annotations, const char *referenc
                 json, sizeof(json),
                 "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"c1\",\"resourceVersion\":\"7\","
                 "\"annotations\":{%s},\"ownerReferences\":[%s],\"managedFields\":[{\"manager\":\"kubectl\"},"
-                "{\"manager\":\"helm\"},{\"manager\":\"kubectl\"}]}}",
-                annotations, references);
+                "{\"manager\":\"%s\"},{\"manager\":\"kubectl\"}]}}",
+                annotations, references, manager);
 
         assert_int_equal(ownership_judge(&owner, &child, json, (size_t)size, &view), 0);
         assert_string_equal(view.uid, "c1");
@@ -76,7 +79,10 @@ static void test_whose(void **state)
                 {MADE "\"nonsense\"", "", OWNERSHIP_FOREIGN},
                 {MADE "7", "", OWNERSHIP_FOREIGN},
                 {"", "", OWNERSHIP_FOREIGN},
-                {"", REF("u1"), OWNERSHIP_OURS},
+                {"", REF("u1"), OWNERSHIP_FOREIGN},
+                {OTHERS, REF("u1"), OWNERSHIP_FOREIGN, .claimed = true},
+                {OTHERS, "", OWNERSHIP_FOREIGN, .claimed = true},
+                {MADE OURS "," OTHERS, "", OWNERSHIP_OURS, .made = true},
                 {"", REF("u1") "," CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
                 {"", CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
         };
@@ -91,6 +97,16 @@ static void test_whose(void **state)
                 assert_int_equal(view.claimed, table[i].claimed);
                 assert_int_equal(view.shared, table[i].shared);
         }
+}
+
+static void test_a_mark_that_was_taken_off(void **state)
+{
+        (void)state;
+        manager = "op.example.com";
+        assert_int_equal(judge("", REF("u1")).whose, OWNERSHIP_OURS);
+        assert_int_equal(judge("", "").whose, OWNERSHIP_FOREIGN);
+        assert_int_equal(judge(OTHERS, REF("u1")).whose, OWNERSHIP_FOREIGN);
+        manager = "helm";
 }
 
 static void test_texts_for_people(void **state)
@@ -139,6 +155,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_whose),
+                cmocka_unit_test(test_a_mark_that_was_taken_off),
                 cmocka_unit_test(test_texts_for_people),
                 cmocka_unit_test(test_its_own_mark_is_ours),
                 cmocka_unit_test(test_bounds),
