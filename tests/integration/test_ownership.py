@@ -428,3 +428,27 @@ def test_children_elsewhere_are_orphaned_with_those_here(start, operator, handle
     wait_until(lambda: not widgets.exists("w"), "its end")
     assert not marks(config_maps.get("a")) and not marks(elsewhere.get("c"))
     operator.stop()
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_child_moves_with_its_object_to_another_watch(devserver, operator, make_handler, widgets, config_maps, owns, adopted):
+    """Its mark names the other watch from then on; an adopted one stays adopted."""
+    gold, silver = make_handler(), make_handler()
+    if adopted:
+        config_maps.apply(config_map("a", {"theirs": "1"}), manager="a-human")
+    gold.answer({"children": [{"manifest": config_map("a", {"n": "1"}), "adopt": adopted}], "status": {"n": 1}})
+    silver.answer({"children": [config_map("a", {"n": "2"})], "status": {"n": 2}})
+    common = {"owns": owns, "retry": {"first": "50ms", "max": "200ms"}}
+    operator.configure(devserver, [watch("gold", gold, labelSelector="tier=gold", **common),
+                                   watch("silver", silver, labelSelector="tier=silver", id="silver", **common)])
+    operator.start_ready().wait_synced()
+    widgets.create("w", labels={"tier": "gold"})
+    status_is(widgets, {"n": 1})
+    widgets.merge_patch("w", {"metadata": {"labels": {"tier": "silver"}}})
+    status_is(widgets, {"n": 2})
+    found = config_maps.get("a")
+    assert found["data"] == {"n": "2", **({"theirs": "1"} if adopted else {})}
+    mark = found["metadata"]["annotations"][ADOPTED if adopted else MADE]
+    assert "/silver/" in mark and len(found["metadata"]["annotations"]) == 1
+    assert silver.count() <= 4
+    operator.stop()

@@ -160,6 +160,8 @@ static int judge(struct dependents *dependents, struct dependent *dependent, con
         dependent->absent = false;
         if (!may_take(dependents, dependent, &view))
                 return 0;
+        /* The mark of an adopted one was set by a merge patch, with which an apply of another value conflicts. */
+        dependent->remark = dependent->adopted && !dependent->adopting && view.whose != OWNERSHIP_OURS;
         dependent->unreferred =
                 !dependent->adopted && !view.referred && dependent_may_refer(&dependents->owner, dependent);
         free(dependent->uid);
@@ -452,7 +454,7 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 tell_applied(dependents, dependent, response);
-                if (dependent->unseen) {
+                if (dependent->unseen || dependent->remark) {
                         finish_outdated(dependents, dependent,
                                         "was adopted, and the handler has not seen it");
                         return;
@@ -520,7 +522,7 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         }
         if (dependent->unreferred)
                 tell_unreferred(dependents, dependent);
-        if (dependent->unseen) {
+        if (dependent->unseen || dependent->remark) {
                 r = dependent_body_to_adopt(&dependents->owner, dependent, &body);
                 return r < 0 ? r
                              : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,

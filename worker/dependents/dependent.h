@@ -31,9 +31,10 @@ struct dependent {
         bool foreign;          /* ... it is somebody else's, and is not touched */
         bool adopted;          /* ... somebody else has created it: it is released, never deleted */
         bool unreferred;       /* ... and its owner reference was taken off */
-        bool unseen;           /* ... and the handler has not seen it: only its mark is written */
-        bool adopting;         /* ... and it becomes ours with this run's apply */
-        unsigned conflicts;    /* in this run: how often it changed between a look and a write */
+        bool remark;   /* ... and its mark names another watch, or a former object: that is changed first */
+        bool unseen;   /* ... and the handler has not seen it: only its mark is written */
+        bool adopting; /* ... and it becomes ours with this run's apply */
+        unsigned conflicts; /* in this run: how often it changed between a look and a write */
 
         /* for a parked attempt: parked/plan.h */
         bool looked;    /* whether it was there before is known */
