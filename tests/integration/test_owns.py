@@ -208,7 +208,9 @@ def test_of_two_owners_that_name_one_child_one_has_it(start, operator, handler, 
     assert f"it is a child of Widget.example.com default/{first}" in said
     begin = len(handler.requests(name=second))
     handler.wait_finished(name=second, count=begin + 3)
-    assert "status" not in widgets.get(second) and "widgets.example.com/children" not in str(widgets.get(second))
+    assert "status" not in widgets.get(second)
+    wait_until(lambda: "widgets.example.com/children" not in widgets.get(second)["metadata"].get("annotations", {}),
+               "its list, between two attempts, not to name the child")
     assert [owner["name"] for owner in config_maps.get("child")["metadata"]["ownerReferences"]] == [first]
     widgets.delete(second)
     handler.wait_finished(name=second, action="deleted")
