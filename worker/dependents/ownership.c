@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See ownership.h. The value of a mark is Kind.group/NAMESPACE/NAME/UID/ID/Kind/NAMESPACE/NAME: the owner, the id of the
- * watch, the child. No part has a slash. The child's group is not in it: one object may be served by two groups.
+ * See ownership.h. The value of a mark is Kind.group/NAMESPACE/NAME/UID/ID/Kind.group/NAMESPACE/NAME: the owner, the id of
+ * the watch, the child. No part has a slash.
  */
 #include "worker/dependents/ownership.h"
 
@@ -23,7 +23,41 @@ static void write_owner(const struct dependent_owner *owner, struct text *out)
 
 static void write_child(const struct dependent *dependent, struct text *out)
 {
-        text_printf(out, "/%s/%s/%s", dependent->kind, dependent->namespace_name, dependent->name);
+        const char *slash = strchr(dependent->api_version, '/');
+
+        text_printf(out, "/%s%s%.*s/%s/%s", dependent->kind, slash ? "." : "",
+                    slash ? (int)(slash - dependent->api_version) : 0, dependent->api_version,
+                    dependent->namespace_name, dependent->name);
+}
+
+/* Groups in which the API server has served one and the same object. */
+static const char *const alias[][3] = {
+        {"Ingress", "extensions", "networking.k8s.io"},
+        {"NetworkPolicy", "extensions", "networking.k8s.io"},
+        {"Deployment", "extensions", "apps"},
+        {"DaemonSet", "extensions", "apps"},
+        {"ReplicaSet", "extensions", "apps"},
+        {"PodSecurityPolicy", "extensions", "policy"},
+        {"Event", "", "events.k8s.io"},
+};
+
+/* Writes how a mark names the child in the other group that serves it. false: there is none. */
+static bool write_alias(const struct dependent *dependent, struct text *out)
+{
+        const char *slash = strchr(dependent->api_version, '/');
+        size_t size = slash ? (size_t)(slash - dependent->api_version) : 0;
+
+        for (size_t i = 0; i < ELEMENTS(alias); i++)
+                for (size_t own = 1; own < ELEMENTS(alias[i]); own++) {
+                        const char *other = alias[i][own == 1 ? 2 : 1];
+
+                        if (strcmp(alias[i][0], dependent->kind) != 0 || strlen(alias[i][own]) != size ||
+                            strncmp(alias[i][own], dependent->api_version, size) != 0)
+                                continue;
+                        return text_printf(out, "/%s%s%s/%s/%s", dependent->kind, other[0] ? "." : "", other,
+                                           dependent->namespace_name, dependent->name) >= 0;
+                }
+        return false;
 }
 
 void ownership_mark(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out)
@@ -97,20 +131,32 @@ static void describe_holder(const char *owner, struct ownership_view *view)
                  space[1] == '/' ? space + 2 : space + 1);
 }
 
+/* Cuts the child off the value. false: it is another one, or none. */
+static bool cut_child(const struct dependent *dependent, char *value)
+{
+        _cleanup_text_ struct text name = TEXT_EMPTY, other = TEXT_EMPTY;
+        size_t size = strlen(value);
+        const struct text *end = &name;
+
+        write_child(dependent, &name);
+        if (!name.failed && (size < name.size || strcmp(value + size - name.size, name.data) != 0))
+                end = write_alias(dependent, &other) ? &other : NULL;
+        if (!end || end->failed || size < end->size || strcmp(value + size - end->size, end->data) != 0)
+                return false;
+        value[size - end->size] = '\0';
+        return true;
+}
+
 /* Returns false: this is no mark of this very child. */
 static bool read_mark(const struct dependent_owner *owner, const struct dependent *dependent, char *value,
                       struct mark *mark, struct ownership_view *view)
 {
-        _cleanup_text_ struct text child = TEXT_EMPTY, own = TEXT_EMPTY;
-        size_t size = strlen(value);
+        _cleanup_text_ struct text own = TEXT_EMPTY;
         char *id, *uid;
 
-        write_child(dependent, &child);
         write_owner(owner, &own);
-        if (child.failed || own.failed || size < child.size ||
-            strcmp(value + size - child.size, child.data) != 0)
+        if (own.failed || !cut_child(dependent, value))
                 return false;
-        value[size - child.size] = '\0';
         id = cut_last(value);
         uid = cut_last(value);
         if (!id || !uid || strlen(uid) > IDENTITY_UID_MAX || strlen(id) >= sizeof(view->id))

@@ -287,7 +287,8 @@ int recall_next(struct dependents *dependents)
         dependents->recall.done = dependents->lost.count > 0;
         if (dependents->recall.done)
                 drop_kept(dependents);
-        if (dependents->recall.done && dependents->run->object.json)
+        /* An object that is new to this watch, and another's before, has lost nothing. */
+        if (dependents->recall.done && dependents->run->object.json && dependents->known.count > 0)
                 log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
                             "by their label",
                             dependents->run->order->watch, dependents->run->order->key,

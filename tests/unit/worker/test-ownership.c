@@ -109,6 +109,43 @@ static void test_a_mark_that_was_taken_off(void **state)
         manager = "helm";
 }
 
+/* An object that two groups serve is one; two kinds of one name are two. */
+static void test_groups(void **state)
+{
+        static const struct {
+                const char *api_version, *kind, *marked;
+                enum ownership whose;
+        } table[] = {
+                {"networking.k8s.io/v1", "Ingress", "Ingress.networking.k8s.io", OWNERSHIP_OURS},
+                {"networking.k8s.io/v1", "Ingress", "Ingress.extensions", OWNERSHIP_OURS},
+                {"extensions/v1beta1", "Ingress", "Ingress.networking.k8s.io", OWNERSHIP_OURS},
+                {"events.k8s.io/v1", "Event", "Event", OWNERSHIP_OURS},
+                {"v1", "Event", "Event.events.k8s.io", OWNERSHIP_OURS},
+                {"v1", "Service", "Service.serving.knative.dev", OWNERSHIP_FOREIGN},
+                {"serving.knative.dev/v1", "Service", "Service", OWNERSHIP_FOREIGN},
+                {"apps/v1", "Ingress", "Ingress.extensions", OWNERSHIP_FOREIGN},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                struct dependent other = {.api_version = (char *)(uintptr_t)table[i].api_version,
+                                          .kind = (char *)(uintptr_t)table[i].kind,
+                                          .namespace_name = (char[]){"ns"},
+                                          .name = (char[]){"a"}};
+                struct ownership_view view;
+                char json[500];
+                int size = snprintf(
+                        json, sizeof(json),
+                        "{\"metadata\":{\"uid\":\"c1\",\"resourceVersion\":\"7\",\"annotations\":{" MADE
+                        "\"Widget.example.com/ns/w/u1//%s/ns/a\"}}}",
+                        table[i].marked);
+
+                assert_int_equal(ownership_judge(&owner, &other, json, (size_t)size, &view), 0);
+                print_message("%s %s\n", table[i].api_version, table[i].marked);
+                assert_int_equal(view.whose, table[i].whose);
+        }
+}
+
 static void test_texts_for_people(void **state)
 {
         (void)state;
@@ -156,6 +193,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_whose),
                 cmocka_unit_test(test_a_mark_that_was_taken_off),
+                cmocka_unit_test(test_groups),
                 cmocka_unit_test(test_texts_for_people),
                 cmocka_unit_test(test_its_own_mark_is_ours),
                 cmocka_unit_test(test_bounds),
