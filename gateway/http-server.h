@@ -8,8 +8,8 @@
 #include "http/http-loop.h"
 
 /* A listening socket for "address:port", "[address]:port" or "unix:/path", or a negative errno with a text.
- * Of a Unix socket *ret_socket_path is its path, which the caller frees, and removes at the end; else it
- * stays. */
+ * *ret_socket_path becomes the path of a Unix socket, which the caller frees, and removes at the end; for other
+ * sockets it stays as it is. */
 int gateway_listen(const char *where, char **ret_socket_path, struct error *error);
 
 /* Whether this Authorization header (or NULL) carries the bearer token that the file holds now. */

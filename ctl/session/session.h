@@ -46,9 +46,10 @@ int session_replay(struct session *session, const struct session_replay *replay,
 int session_trace(const struct session *session, char **ret);
 DEFINE_CLEANUP(struct session *, session_free);
 
-/* Calls for each line that a worker has written of its runs (worker/recording.h); a negative return ends it, and is returned. A line that is no JSON is -EBADMSG. */
+/* Calls `visit` for each line that a worker has written of its runs (worker/recording.h). A negative return ends the
+ * walk, which returns it. -EBADMSG if a line is no JSON. */
 int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
                 void *userdata);
-/* Of a line: "" and 0 where there is none. */
+/* A member of such a line; "" and 0 if it has none. */
 const char *trace_text(const cJSON *line, const char *name);
 double trace_number(const cJSON *line, const char *name);

@@ -416,7 +416,7 @@ static void tell_applied(const struct dependents *dependents, const struct depen
                 tell_changed(dependents, dependent, response);
 }
 
-/* It is not as it was judged: somebody has written to it since, or has created it. */
+/* Whether somebody has written to the object, or created it, since it was judged. */
 static bool is_overtaken(const struct dependent *dependent, const struct kube_error *error)
 {
         return error->other_uid ||

@@ -135,7 +135,7 @@ enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DE
 int dependents_request(struct dependents *dependents, const struct dependent *dependent,
                        enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* What was done to a child: one log record each, so that the log tells the story of each child. */
+/* Logs what was done to a child, one record for each write, so that the log alone tells a child's story. */
 enum child_write { CHILD_CREATED, CHILD_CHANGED, CHILD_DELETED, CHILD_ADOPTED, CHILD_RELEASED };
 /* fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,

@@ -210,7 +210,7 @@ bool dependents_are_due(struct run *run)
 {
         _cleanup_free_ char *record = NULL;
 
-        /* Of an object that has left, the children go if the handler says so; else they stay. */
+        /* When an object leaves the selection, its children stay unless the handler answers with others. */
         if (run->action == ACTION_RECONCILE || run->action == ACTION_UNSELECTED)
                 return run->answer.dependents && run->object.json;
         if (run->answer.not_done)

@@ -74,13 +74,13 @@ void prune_search_kind(struct dependents *dependents, const struct dependent *de
 
 /* ---- one by one */
 
-/* Somebody has written to it since it was judged: it is looked at again, but not for ever. */
+/* Whether somebody has written to the object since it was judged, and the worker may look at it again. */
 static bool is_overtaken(struct dependent *dependent, const struct kube_error *error)
 {
         return dependent && error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
 }
 
-/* It goes when others have taken their finalizers off, or its kubelet is done with it. */
+/* Notes a child that is being deleted, and what holds it: finalizers of others, or a kubelet. */
 static void note_going(struct dependents *dependents, const struct dependent *dependent,
                        const struct scan_object *object)
 {

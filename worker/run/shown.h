@@ -26,7 +26,7 @@ struct shown {
 /* json: as the store, or the server, has it. is_kept: a copy is kept for the request. 0; -EBADMSG: it is no object. */
 int shown_add(struct shown *shown, const struct record_watch *config, const char *json, size_t size,
               bool is_kept);
-/* It is not there, whatever the store says. */
+/* Notes that the child does not exist, whatever the store says. */
 int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key);
 /* Whether the store is not believed: it was asked for by itself. */
 bool shown_is_known(const struct shown *shown, const struct record_watch *config, const char *key);

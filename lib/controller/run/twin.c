@@ -21,8 +21,8 @@ static struct watch *twin_next(const struct watch *watch, const struct watch *la
         return NULL;
 }
 
-/* It is selected again, or made due by us, and what it has handled is of an earlier time: see is_of_before().
- * A failure is of now. */
+/* Whether the row's watch has run only before the object left it: the object is selected again, or we have made it due, and
+ * its run is still to come. A failure counts as that run. */
 static bool is_yet_to_run(const struct ledger_row *row)
 {
         return row->handled_realtime > 0 && row->fingerprint == 0 && row->attempts == 0 && !row->permanent;
