@@ -108,6 +108,34 @@ static void test_a_plan_survives(void **state)
         assert_int_equal(park_plan_read("nonsense", &back), -EBADMSG);
 }
 
+/* A thousand children that an answer leaves out, with long names: the wait goes on, and the next run deletes them. */
+static void test_what_is_too_large_is_not_dropped_yet(void **state)
+{
+        struct park_plan plan = {.cause = strdup("cause")};
+        struct dependent made = dependent("made", NULL);
+        struct text text = TEXT_EMPTY;
+        struct park_plan back;
+        char name[254];
+
+        (void)state;
+        memset(name, 'n', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        assert_int_equal(dependent_list_add(&plan.wait, &made), 0);
+        for (size_t i = 0; i < DEPENDENTS_MAX; i++) {
+                struct dependent left_out = dependent(name, NULL);
+
+                assert_int_equal(dependent_list_add(&plan.drop, &left_out), 0);
+        }
+        assert_int_equal(park_plan_write(&plan, &text), -E2BIG);
+        assert_true(text.size < PARK_PLAN_MAX);
+        assert_int_equal(park_plan_read(text.data, &back), 0);
+        assert_int_equal(back.wait.count, 1);
+        assert_int_equal(back.drop.count, 0);
+        park_plan_done(&back);
+        park_plan_done(&plan);
+        text_done(&text);
+}
+
 static void test_what_is_too_large_is_not_restored(void **state)
 {
         struct park_plan plan = {.cause = strdup("cause")};
@@ -138,6 +166,7 @@ int main(void)
                 cmocka_unit_test(test_only_our_fields),
                 cmocka_unit_test(test_a_plan_survives),
                 cmocka_unit_test(test_what_is_too_large_is_not_restored),
+                cmocka_unit_test(test_what_is_too_large_is_not_dropped_yet),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);

@@ -17,9 +17,10 @@ void park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec
         int r = park_plan_write(plan, &written);
 
         if (r == -E2BIG)
-                log_warning("watch %s, %s: the former state of its children is too large to keep; they are "
-                            "not restored",
-                            run->order->watch, run->order->key);
+                log_warning(
+                        "watch %s, %s: the state of the attempt is too large to keep: its children are not "
+                        "restored if it fails, and the next run deletes what the answer leaves out",
+                        run->order->watch, run->order->key);
         if ((r < 0 && r != -E2BIG) || written.size > PARK_PLAN_MAX) {
                 run_finish(run, RESULT_RETRY, "%s; its changes cannot be undone: %s", plan->cause,
                            strerror(-r));

@@ -61,7 +61,7 @@ static int write_plan(const struct park_plan *plan, bool with_previous, struct t
                 write_dependent(&plan->wait.item[i], false, out);
         }
         text_append_string(out, "],\"drop\":[");
-        for (size_t i = 0; i < plan->drop.count; i++) {
+        for (size_t i = 0; i < plan->drop.count && with_previous; i++) {
                 if (i > 0)
                         text_append_string(out, ",");
                 write_dependent(&plan->drop.item[i], false, out);

@@ -30,7 +30,8 @@ struct park_plan {
         struct dependent_list undo; /* with `previous`: to be restored; without: to be deleted */
 };
 
-/* -E2BIG: what is to be restored is left out, and `out` holds the rest. */
+/* -E2BIG: what is to be restored, or dropped later, is left out, and `out` holds the rest. What is not dropped now stays in
+ * the object's list, so the next run deletes it. */
 int park_plan_write(const struct park_plan *plan, struct text *out);
 int park_plan_read(const char *text, struct park_plan *ret); /* 0, -EBADMSG, -ENOMEM */
 void park_plan_done(struct park_plan *plan);
