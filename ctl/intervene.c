@@ -317,7 +317,9 @@ int ctl_retry_many(const char *runtime_directory, bool all, char **argument, boo
                 return r;
         count = ctl_number(answer, "objects");
         if (count == 0)
-                return ctl_done(json, answer, all ? "no object has ever run" : "no object has failed");
+                return ctl_done(json, answer,
+                                all ? "no object has ever run, but for those in quarantine"
+                                    : "no object has failed, but for those in quarantine");
         return ctl_done(json, answer,
                         "%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`",
                         count, counted(count, "object runs", "objects run"));

@@ -156,7 +156,7 @@ static bool say_deleting(const struct facts *facts, struct text *text)
         if (!ctl_is(facts->row, "deleting"))
                 return false;
         text_append_string(text, "it is gone, and its deletion is not handled yet");
-        if (ctl_number(facts->row, "attempts") > 0)
+        if (ctl_failures(facts->row) > 0)
                 text_printf(text, ": that has failed, and is tried again in %s",
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)));
         return true;
@@ -209,9 +209,9 @@ static bool say_settling(const struct facts *facts, struct text *text)
 
 static bool say_waits(const struct facts *facts, struct text *text)
 {
-        char buffer[64];
+        char buffer[64], attempts[96];
 
-        if (ctl_number(facts->row, "attempts") == 0)
+        if (ctl_failures(facts->row) == 0)
                 return false;
         if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
                 text_printf(text,
@@ -220,11 +220,11 @@ static bool say_waits(const struct facts *facts, struct text *text)
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)));
                 return true;
         }
-        text_printf(text, "%s (attempt %" PRIu64 "), and it is tried again in %s",
+        text_printf(text, "%s (%s), and it is tried again in %s",
                     strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
                             ? "the API server refuses what is written to it"
                             : "it has failed",
-                    ctl_number(facts->row, "attempts"),
+                    ctl_attempts(facts->row, attempts, sizeof(attempts)),
                     ctl_until(facts->row, "next", buffer, sizeof(buffer)));
         return true;
 }
@@ -371,9 +371,11 @@ static void print_run(const cJSON *run)
 static void print_failures(const cJSON *row)
 {
         const char *first = ctl_text(row, "firstError"), *last = ctl_text(row, "lastError");
+        char attempts[96];
 
-        if (ctl_number(row, "attempts") > 0)
-                printf("failures    %" PRIu64 " since the last success\n", ctl_number(row, "attempts"));
+        if (ctl_failures(row) > 0)
+                printf("failures    %" PRIu64 " since the last success (%s)\n", ctl_failures(row),
+                       ctl_attempts(row, attempts, sizeof(attempts)));
         if (first[0])
                 printf("first error %s\n", first);
         if (last[0] && strcmp(first, last) != 0)

@@ -136,32 +136,66 @@ void ctl_print_doubtful(const cJSON *list)
                        ctl_text(item, "error"));
 }
 
-#define STUCK_MAX 10 /* are listed */
+uint64_t ctl_failures(const cJSON *row)
+{
+        return ctl_number(row, "attempts") + ctl_number(row, "refused");
+}
 
-/* Those that no backoff will help; the worst come first. */
-static void print_stuck(const cJSON *status)
+const char *ctl_attempts(const cJSON *row, char *buffer, size_t size)
+{
+        uint64_t attempts = ctl_number(row, "attempts"), refused = ctl_number(row, "refused");
+        const char *failures = counted(refused, "failure that counts", "failures that count");
+
+        if (refused == 0)
+                snprintf(buffer, size, "attempt %" PRIu64, attempts);
+        else if (attempts == 0)
+                snprintf(buffer, size, "%" PRIu64 " %s as no attempt", refused, failures);
+        else
+                snprintf(buffer, size, "attempt %" PRIu64 ", and %" PRIu64 " %s as none", attempts, refused,
+                         failures);
+        return buffer;
+}
+
+#define FAILING_MAX 10 /* are listed */
+
+static void print_failing(const cJSON *item)
+{
+        char until[64], attempts[96];
+
+        printf("%s of watch %s ", ctl_text(item, "key"), ctl_text(item, "watch"));
+        if (ctl_is(item, "permanent"))
+                printf("has failed for good and waits for a change");
+        else if (ctl_number(item, "throttled") > 0)
+                printf("is throttled, what is written to it is refused; next try in %s",
+                       ctl_until(item, "next", until, sizeof(until)));
+        else
+                printf("has failed (%s); next try in %s", ctl_attempts(item, attempts, sizeof(attempts)),
+                       ctl_until(item, "next", until, sizeof(until)));
+        printf(": %s\n", ctl_text(item, "lastError"));
+}
+
+/* The worst come first: those that no backoff will help. What is in quarantine is listed already. */
+static void print_all_failing(const cJSON *status)
 {
         uint64_t all = 0, listed = 0;
         const cJSON *item;
-        char buffer[64];
 
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) all +=
-                ctl_number(item, "permanent") + ctl_number(item, "throttled");
+                ctl_number(item, "failing");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "failing"))
         {
-                bool permanent = ctl_is(item, "permanent");
-
-                if (listed == STUCK_MAX || (!permanent && ctl_number(item, "throttled") == 0))
+                if (ctl_number(item, "quarantinedUntil") > 0) {
+                        all--;
+                        continue;
+                }
+                if (listed == FAILING_MAX)
                         break;
-                printf("%s%s of watch %s %s", listed++ == 0 ? "\n" : "", ctl_text(item, "key"),
-                       ctl_text(item, "watch"),
-                       permanent ? "has failed for good and waits for a change"
-                                 : "is throttled, what is written to it is refused; next try in ");
-                printf("%s: %s\n", permanent ? "" : ctl_until(item, "next", buffer, sizeof(buffer)),
-                       ctl_text(item, "lastError"));
+                if (listed++ == 0)
+                        puts("");
+                print_failing(item);
         }
         if (all > listed)
-                printf("... and %" PRIu64 " more of these\n", all - listed);
+                printf("... and %" PRIu64 " more: reconciledctl get failing\n", all - listed);
 }
 
 static void print_removed(const cJSON *removed)
@@ -255,7 +289,7 @@ void ctl_print_status(const cJSON *status, bool wide)
                 puts("gateway   its new certificate cannot be used, the former one stays (see the journal)");
         print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
-        print_stuck(status);
+        print_all_failing(status);
         ctl_colour(COLOUR_BOLD);
         printf("\n%-*s %-9s %-10s %-16s %8s %7s %7s %7s %7s", width, "WATCH", "STATE", "SINCE",
                "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");

@@ -9,6 +9,11 @@
 void ctl_print_status(const cJSON *status, bool wide);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
 
+/* Failures of an object since its last success, also those that count as no attempt (an outage); and in words:
+ * "attempt 3", "attempt 3, and 2 failures that count as none". Returns `buffer`; 96 bytes are enough. */
+uint64_t ctl_failures(const cJSON *row);
+const char *ctl_attempts(const cJSON *row, char *buffer, size_t size);
+
 /* Whether the operator is healthy, or ready; says why not; returns the exit code. */
 int ctl_health(const char *runtime_directory, bool ready, bool json);
 

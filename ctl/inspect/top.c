@@ -23,6 +23,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
+#include "ctl/inspect/ctl-status.h"
 #include "ctl/output/output.h"
 #include "os/file.h"
 #include "os/syscall.h"
@@ -257,7 +258,7 @@ static void draw_failing(struct picture *picture, const cJSON *now)
         cJSON_ArrayForEach(item, list(now, "failing"))
                 line(picture, ctl_is(item, "permanent") ? RED : PLAIN, "%9s  %s  %s  %" PRIu64 "x: %s",
                      ctl_is(item, "permanent") ? "never" : ctl_until(item, "next", next, sizeof(next)),
-                     ctl_text(item, "key"), ctl_text(item, "watch"), ctl_number(item, "attempts"),
+                     ctl_text(item, "key"), ctl_text(item, "watch"), ctl_failures(item),
                      ctl_text(item, "lastError"));
 }
 

@@ -39,6 +39,7 @@ struct assignment {
         struct queue_run run;    /* its strings belong to the queue's entry until queue_done() */
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
         uint64_t reloads, epoch; /* when it was given out */
+        uint64_t attempt;        /* as the handler is told */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
 };

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/effects.h"
+#include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "queue/look.h"
@@ -112,7 +113,7 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
         write_fingerprint(json, "handledFingerprint", row->fingerprint);
         write_fingerprint(json, "failedFingerprint", row->failed_fingerprint);
         json_uint64(json, "handledAt", ledger_to_realtime(question->supervisor, row->handled_realtime));
-        json_uint64(json, "attempts", row->attempts);
+        json_uint64(json, "attempts", ending_attempts(row));
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_uint64(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));

@@ -9,6 +9,7 @@
 #include "controller/due/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
+#include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
@@ -169,7 +170,8 @@ void status_write_row(const struct supervisor *supervisor, const char *watch, co
         json_string(json, "watch", watch);
         json_string(json, "key", row->key);
         json_string(json, "uid", row->uid);
-        json_uint64(json, "attempts", row->attempts);
+        json_uint64(json, "attempts", ending_attempts(row));
+        json_uint64(json, "refused", row->refused);
         json_bool(json, "permanent", row->permanent);
         json_uint64(json, "throttled", row->throttled);
         json_bool(json, "deleting", row->deleting);

@@ -6,6 +6,7 @@ import pytest
 
 from harness import wait_until, watch
 from harness.gateway import Gateway
+from harness.operator import MESSAGE_ID
 
 # What its spec says: ok, retry, permanent, refused.
 BEHAVIOUR = """[ -e {folder}/mended ] && exit 0
@@ -52,10 +53,44 @@ def test_they_are_seen(start, operator, widgets, refused):
     text = operator.ctl.run("status").stdout
     assert "default/permanent of watch widgets has failed for good" in text and "wrong size" in text
     assert "default/refused of watch widgets is throttled" in text and "HTTP 422" in text
-    assert "default/retry" not in text and "default/ok" not in text, "backoffs help these"
+    assert "default/retry of watch widgets has failed (attempt 1); next try in " in text and "no luck" in text
+    assert "default/ok" not in text and "more: reconciledctl" not in text
     for family, value in (("failing", 3), ("failed_permanently", 1), ("throttled", 1)):
         operator.gateway.wait(f'reconciled_{family}{{watch="widgets"}}', value)
     operator.gateway.wait('controller_runtime_reconcile_errors_total{controller="widgets"}', 3)
+
+
+def test_counters_agree(start, operator, handler, widgets, devserver):
+    """RECONCILED_ATTEMPT, the log, lists and `explain`; failures that count as no attempt are counted apart."""
+    start()
+    fault = devserver.fault(match={"verb": "patch", "name": "outage"}, times=0, status=503, message="not now")
+
+    def logged(key, count):
+        found = wait_until(lambda: len(said := operator.logs(message_id=MESSAGE_ID["RUN_FAILED"], key=key)) == count and said,
+                           f"{count} failures of {key}")
+        return [(int(each["attempt"]), "does not count as an attempt" in each["message"]) for each in found]
+
+    def told(name):
+        return [request.body["attempt"] for request in handler.requests(name=name)]
+
+    def listed(name):
+        [row] = [row for row in json.loads(operator.ctl.run("get", "failing", "-o", "json").stdout)["objects"]
+                 if row["key"] == f"default/{name}"]
+        [object_row] = json.loads(operator.ctl.run("explain", "--json", "widgets", f"default/{name}").stdout)["objects"]
+        assert (row["attempts"], row["refused"]) == (object_row["attempts"], object_row["refused"])
+        return row["attempts"], row["refused"]
+
+    widgets.create("retry")
+    assert logged("default/retry", 1) == [(1, False)] and listed("retry") == (1, 0)
+    widgets.merge_patch("retry", {"spec": {"size": 2}})
+    assert logged("default/retry", 2) == [(1, False), (2, True)] and told("retry") == [1, 2], "it broke into the backoff"
+    assert listed("retry") == (1, 0)
+    assert "it has failed (attempt 1)" in operator.ctl.run("explain", "widgets", "default/retry").stdout
+    widgets.create("outage")
+    assert logged("default/outage", 1) == [(1, True)] and told("outage") == [1] and listed("outage") == (0, 1)
+    for words in (("status",), ("explain", "widgets", "default/outage")):
+        assert "(1 failure that counts as no attempt)" in operator.ctl.run(*words).stdout
+    devserver.clear_faults(fault)
 
 
 def test_all_of_them_run_again(start, operator, handler, widgets, refused):
@@ -118,7 +153,7 @@ def test_many(start, operator, handler, widgets):
         widgets.create(f"permanent{number}")
     wait_until(lambda: counts(operator)[1] == 160, "all of them to fail", 60)
     assert len(operator.ctl.status()["failing"]) == 100
-    assert "... and 150 more of these" in operator.ctl.run("status").stdout
+    assert "... and 150 more: reconciledctl get failing" in operator.ctl.run("status").stdout
     (handler.folder / "mended").touch()
     assert "160 objects run" in operator.ctl.run("retry", "--all-failed").stdout
     wait_until(lambda: counts(operator) == (0, 0, 0), "all of them to succeed", 60)
@@ -133,7 +168,9 @@ def test_quarantine_stays(start, operator, handler, widgets):
     operator.wait_exit(expect=70)
     handler.behave("exit 0")
     operator.start_ready().wait_synced()
-    assert operator.ctl.run("retry", "--all-failed").returncode == 0
+    assert "1 crash" in operator.ctl.run("status").stdout and "has failed" not in operator.ctl.run("status").stdout, "named once"
+    assert operator.ctl.run("retry", "--all-failed").stdout == "no object has failed, but for those in quarantine\n"
+    assert operator.ctl.run("retry", "--all", "widgets").stdout == "no object has ever run, but for those in quarantine\n"
     widgets.create("ok")
     handler.wait_finished(name="ok")
     assert len(operator.ctl.status()["quarantine"]) == 1 and len(handler.requests(name="poison")) == 1
@@ -141,7 +178,7 @@ def test_quarantine_stays(start, operator, handler, widgets):
 
 def test_wrong_usage(start, operator):
     start()
-    assert operator.ctl.run("retry", "--all-failed").stdout == "no object has failed\n"
+    assert operator.ctl.run("retry", "--all-failed").stdout == "no object has failed, but for those in quarantine\n"
     assert operator.ctl.run("retry", "--all-failed", "gadgets").returncode == 70
     assert operator.ctl.run("retry", "--all-failed", "widgets", "default/a").returncode == 64
     assert operator.ctl.run("retry", "widgets").returncode == 64

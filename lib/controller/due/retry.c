@@ -215,11 +215,15 @@ static void begin_walk(struct watch *watch, enum retry_scope scope)
 
 static int retry_watch(struct watch *watch, uint64_t *count)
 {
+        struct ledger *ledger = watch->controller->ledger;
         struct ledger_failing failing = {0};
-        int r = ledger_count_failing(watch->controller->ledger, watch->config->name, &failing);
+        int64_t quarantined = ledger_count_quarantined(ledger, watch->config->name);
+        int r = quarantined < 0 ? (int)quarantined
+                                : ledger_count_failing(ledger, watch->config->name, &failing);
 
-        if (r < 0 || failing.failing == 0 || watch->paused_realtime > 0)
+        if (r < 0 || failing.failing <= (uint64_t)quarantined || watch->paused_realtime > 0)
                 return r;
+        failing.failing -= (uint64_t)quarantined;
         *count += failing.failing;
         begin_walk(watch, RETRY_FAILED);
         controller_log(watch->controller, LOG_NOTICE, NULL,
@@ -248,12 +252,14 @@ int retry_all_failed(struct controller *controller, struct watch *watch, uint64_
 
 int retry_all(struct watch *watch, uint64_t *ret_count)
 {
-        int64_t count = ledger_count(watch->controller->ledger, watch->config->name);
-        int r = count < 0 ? (int)count : retry_kept_all(watch);
+        struct ledger *ledger = watch->controller->ledger;
+        int64_t count = ledger_count(ledger, watch->config->name);
+        int64_t quarantined = ledger_count_quarantined(ledger, watch->config->name);
+        int r = count < 0 ? (int)count : quarantined < 0 ? (int)quarantined : retry_kept_all(watch);
 
         if (r < 0)
                 return r;
-        *ret_count = (uint64_t)count;
+        *ret_count = (uint64_t)(count - quarantined);
         controller_log(watch->controller, LOG_NOTICE, NULL,
                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                        "all objects of watch %s run again, at most %u a second, as requested by hand",

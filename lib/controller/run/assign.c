@@ -265,7 +265,7 @@ static void send_run(struct worker *worker, struct assignment *given)
         /* It left, and its end is owed all the same (outcome.c). */
         if (run.action == ACTION_UNSELECTED && row && row->deleting)
                 run.action = ACTION_DELETED;
-        run.attempt++;
+        given->attempt = ++run.attempt;
         given->to_send = false;
         controller->effects->run(controller->userdata, worker, given, &run);
 }

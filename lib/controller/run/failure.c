@@ -31,7 +31,7 @@ static void log_failure(const struct ending *ending, int priority, const char *i
         char attempt[24], code[12] = "";
         int status = (int)done->wait_status;
 
-        snprintf(attempt, sizeof(attempt), "%" PRIu64, ending_attempts(&ending->row) + ending->refused);
+        snprintf(attempt, sizeof(attempt), "%" PRIu64, ending->attempt);
         if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
                 snprintf(code, sizeof(code), "%d", WEXITSTATUS(status));
         controller_log(ending->watch->controller, priority, id,
@@ -51,8 +51,9 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
         duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
                         sizeof(text));
         snprintf(next, sizeof(next),
-                 ending->refused ? "this does not count as an attempt; next attempt in %s"
-                                 : "next attempt in %s",
+                 ending->refused || !ending->counted
+                         ? "this does not count as an attempt; next attempt in %s"
+                         : "next attempt in %s",
                  text);
         log_failure(ending, LOG_WARNING, id, next);
 }
