@@ -260,31 +260,42 @@ static bool say_unreadable(const struct facts *facts, struct text *text)
         return true;
 }
 
-/* In the queue alone: a conflict is no failure, and the ledger keeps no time for it. */
-static bool say_delayed(const struct facts *facts, struct text *text)
+/* These two come whether or not something has changed. */
+static bool comes_anyway(const char *reason)
 {
-        const char *reason = ctl_text(facts->queue, "reason");
+        return reason[0] == '\0' || strcmp(reason, "requeueAfter") == 0 || strcmp(reason, "resync") == 0;
+}
+
+/* After a success, or a conflict, which is no failure and stands in the queue alone. */
+static bool say_due(const struct facts *facts, struct text *text)
+{
+        bool delayed = strcmp(ctl_text(facts->queue, "state"), "delayed") == 0;
+        const char *reason = delayed ? ctl_text(facts->queue, "reason") : ctl_text(facts->row, "nextReason");
         char buffer[64];
 
-        if (strcmp(ctl_text(facts->queue, "state"), "delayed") != 0 || is_handled_as_stored(facts))
+        if (comes_anyway(reason))
                 return false;
         text_printf(text, "%sit runs again in %s (%s)",
                     strcmp(reason, "conflict") == 0
                             ? "others changed it while its handler ran, so our write was dropped: "
                             : "",
-                    ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer)), reason);
+                    delayed ? ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer))
+                            : ctl_until(facts->row, "next", buffer, sizeof(buffer)),
+                    reason);
         return true;
 }
 
 static bool say_changed(const struct facts *facts, struct text *text)
 {
+        uint64_t unannounced = ctl_number(facts->watch, "unannounced");
+
         if (is_handled_as_stored(facts))
                 return false;
-        text_printf(text,
-                    "%s: the watcher is about to announce it (%" PRIu64
-                    " keys of the watch are not announced yet)",
-                    facts->row ? "it has changed since its last success" : "it is new",
-                    ctl_number(facts->watch, "unannounced"));
+        text_printf(text, "%s: the watcher is about to announce it",
+                    facts->row ? "it has changed since its last success" : "it is new");
+        if (unannounced > 0) /* the last that the watcher has said */
+                text_printf(text, " (%" PRIu64 " %s of the watch not announced yet)", unannounced,
+                            counted(unannounced, "key is", "keys are"));
         return true;
 }
 
@@ -306,7 +317,7 @@ static void conclude(const struct facts *facts, struct text *text)
         static bool (*const rule[])(const struct facts *, struct text *) = {
                 say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
                 say_awaits,       say_queued,  say_deleting,   say_quarantined, say_permanent, say_settling,
-                say_waits,        say_gone,    say_unreadable, say_delayed,     say_changed,   say_at_rest,
+                say_waits,        say_gone,    say_unreadable, say_due,         say_changed,   say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)

@@ -173,3 +173,23 @@ def test_after_a_conflict_it_says_when_it_runs_again(start, handler, widgets):
     assert (said["queue"]["state"], said["queue"]["reason"]) == ("delayed", "conflict") and said["queue"]["dueIn"] > 0
     [line] = [line for line in spoken(operator).splitlines() if line.startswith("next try")]
     assert line.endswith("(conflict)")
+
+
+def test_it_is_not_at_rest_after_a_change_of_a_child(start, handler, widgets, api):
+    """Such a run comes a second after the last one: until then the object itself has not changed, and a run is due all the same."""
+    config_maps = api.resource("v1", "configmaps", "default")
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"a": "1"}}]})
+    operator = start(owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+    widgets.create("a")
+    wait_for(operator, "it is at rest")
+    number = 0
+
+    def waiting():
+        nonlocal number
+        number += 1
+        config_maps.merge_patch("child", {"metadata": {"labels": {"number": str(number)}}})
+        said = explain(operator)
+        return said if said["queue"]["state"] == "delayed" and said["queue"]["reason"] == "child changed" else None
+
+    said = wait_until(waiting, "a run to wait for its second")
+    assert "it runs again in" in said["conclusion"] and "(child changed)" in said["conclusion"], said["conclusion"]
