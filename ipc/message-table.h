@@ -33,6 +33,7 @@
         R(owed)                                                                                             \
         R(doubt)                                                                                            \
         R(handled)                                                                                          \
+        R(write)                                                                                            \
         R(watch)
 
 #define RECORD_string_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(value)
@@ -94,6 +95,12 @@
         BOOL(unread)                                                                                        \
         U64(until_boottime)
 
+/* What a run did to a child of its object: "ConfigMap default/a". fields: names of those that were changed, or "". */
+#define RECORD_write_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
+        ENUM(child_write, CHILD_WRITE_COUNT, what)                                                          \
+        STR(object)                                                                                         \
+        STR(fields)
+
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
 #define RECORD_handled_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         U64(sequence)                                                                                       \
@@ -151,6 +158,7 @@
         U64(settle_usec)                                                                                    \
         BOOL(children_force)                                                                                \
         BOOL(children_adopt)                                                                                \
+        BOOL(children_events)                                                                               \
         BOOL(prune_before)                                                                                  \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
@@ -368,7 +376,8 @@
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
- * not_started: of RESULT_UNAVAILABLE: its program is what was not available. */
+ * not_started: of RESULT_UNAVAILABLE: its program is what was not available. write: what the run did to
+ * children, in order; writes_left_out: how many more. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
         ENUM(run_action, ACTION_COUNT, action)                                                              \
@@ -397,7 +406,9 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)                                                                                   \
-        BOOL(not_started)
+        BOOL(not_started)                                                                                   \
+        LIST(write, write)                                                                                  \
+        U64(writes_left_out)
 
 /* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are
  * none. */

@@ -86,10 +86,21 @@ enum run_result {
         RESULT_COUNT
 };
 
+/* What an operator does to a child of an object. */
+enum child_write {
+        CHILD_CREATED,
+        CHILD_CHANGED,
+        CHILD_DELETED,
+        CHILD_ADOPTED,
+        CHILD_RELEASED,
+        CHILD_WRITE_COUNT
+};
+
 const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
 const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
+const char *child_write_name(enum child_write what);     /* "created", "changed" ... */
 const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 

@@ -127,6 +127,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .settle_usec = config->settle_usec,
                 .children_force = config->children_force,
                 .children_adopt = config->children_adopt,
+                .children_events = config->children_events,
                 .prune_before = config->children_prune == PRUNE_BEFORE,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,

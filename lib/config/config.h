@@ -101,6 +101,7 @@ struct config_watch {
         bool events;           /* Events about failures; default true */
         bool children_force;   /* fields of children are taken over from others; default false */
         bool children_adopt;   /* objects of nobody are taken as children; default false */
+        bool children_events;  /* Events about children that are created, deleted, adopted or released */
         enum trigger trigger;
         char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */

@@ -160,6 +160,8 @@ const struct config_words config_words[] = {
         {"watches[].children.force", "Takes over fields that other managers have set."},
         {"watches[].children.adopt",
          "Takes objects that exist and are nobody's as children. They are released in the end, not deleted."},
+        {"watches[].children.events",
+         "Writes an Event for each child that is created, deleted, adopted or released."},
         {"watches[].children.prune",
          "With a wait: when children that an answer leaves out are deleted. after: the others are ready. before: at once."},
         {"watches[].children.wait",

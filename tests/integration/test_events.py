@@ -210,3 +210,21 @@ def test_odd_names_have_events_too(devserver, operator, api, handler):
     event = wait_event(api, reason="Seen")
     assert "namespace" not in operator.wait_for_log("a word", name="system:Node", key="system:Node")
     assert event["regarding"]["name"] == "system:Node" and event["metadata"]["name"].startswith("system--ode.")
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_children_that_come_and_go(start, api, handler, widgets, wanted):
+    def config_map(name, **data):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+    handler.answer({"children": [config_map("a"), config_map("b")], "events": [{"reason": "First", "note": "two"}]})
+    start(children={"events": wanted})
+    widgets.create("w")
+    wait_event(api, reason="First")
+    handler.answer({"children": [config_map("a", x="1")], "events": [{"reason": "Last", "note": "one"}]})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_event(api, reason="Last")
+    told = sorted((event["reason"], event["type"], event["note"]) for event in events(api) if event["reason"].startswith("Child"))
+    assert told == ([("ChildCreated", "Normal", "ConfigMap default/a was created"),
+                     ("ChildCreated", "Normal", "ConfigMap default/b was created"),
+                     ("ChildDeleted", "Normal", "ConfigMap default/b was deleted")] if wanted else [])

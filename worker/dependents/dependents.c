@@ -356,6 +356,7 @@ void dependents_tell(const struct dependents *dependents, const struct dependent
         char name[600];
 
         dependent_describe(dependent, name, sizeof(name));
+        run_note_write(dependents->run, what, name, fields);
         log_write(write_table[what].level, write_table[what].message_id,
                   LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
                              {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name}),

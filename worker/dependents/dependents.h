@@ -135,9 +135,8 @@ enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DE
 int dependents_request(struct dependents *dependents, const struct dependent *dependent,
                        enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* Logs what was done to a child, one record for each write, so that the log alone tells a child's story. */
-enum child_write { CHILD_CREATED, CHILD_CHANGED, CHILD_DELETED, CHILD_ADOPTED, CHILD_RELEASED };
-/* fields: the names of those that were changed; or "". */
+/* Logs what was done to a child, one record for each write, so that the log alone tells a child's story; DONE
+ * and Events tell it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
                      enum child_write what, const char *fields);
 /* Whether the error says that others have set fields of the object. */

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
@@ -32,6 +34,36 @@ void run_finish_too_large(struct run *run)
 {
         run->handler.ran = false;
         run_finish(run, RESULT_PERMANENT, "%s", run->excess);
+}
+
+static void run_forget_last_write(struct run *run)
+{
+        struct record_write *write = &run->writes.item[--run->writes.count];
+
+        free((char *)(uintptr_t)write->object);
+        free((char *)(uintptr_t)write->fields);
+}
+
+void run_note_write(struct run *run, enum child_write what, const char *object, const char *fields)
+{
+        struct record_write *write = &run->writes.item[run->writes.count];
+
+        if (run->writes.count == RUN_WRITES_MAX) {
+                run->writes.left_out++;
+                return;
+        }
+        *write = (struct record_write){.what = what, .object = strdup(object), .fields = strdup(fields)};
+        run->writes.count++;
+        if (write->object && write->fields)
+                return;
+        run_forget_last_write(run);
+        run->writes.left_out++;
+}
+
+void run_forget_writes(struct run *run)
+{
+        while (run->writes.count > 0)
+                run_forget_last_write(run);
 }
 
 bool run_is_of_deletion(const struct run *run)

@@ -13,6 +13,7 @@
 #include "worker/watch.h"
 
 #define RUN_MESSAGE_MAX 2048 /* bytes of the message that a run ends with */
+#define RUN_WRITES_MAX  20   /* writes to children that DONE tells */
 
 /* How long a run waits in its worker for a resource that Retry-After holds back. */
 #define RUN_PATIENCE_USEC USEC_PER_SEC
@@ -120,6 +121,10 @@ struct run {
 
         struct dependents *dependents; /* NULL: not begun */
         struct {
+                struct record_write item[RUN_WRITES_MAX]; /* the texts are owned */
+                size_t count, left_out;
+        } writes; /* what was done to children */
+        struct {
                 struct park_plan *resumed; /* of the same attempt, which has waited for kinds; owned; NULL */
                 char *plan;                /* of RESULT_SETTLING: what the ledger keeps; NULL */
                 uint64_t after_usec;       /* until the attempt is to go on */
@@ -135,6 +140,9 @@ void run_go_on(struct run *run, enum run_stage stage);
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 /* Ends the run as run->excess says. */
 void run_finish_too_large(struct run *run);
+/* Notes what the run has done to a child, for DONE and Events; without memory it is counted alone. */
+void run_note_write(struct run *run, enum child_write what, const char *object, const char *fields);
+void run_forget_writes(struct run *run);
 /* Logs a line of the handler's output; userdata: the run. */
 void run_log_line(const char *line, void *userdata);
 /* A wrong checksum was read in the store of this watch (the run's own, or one that it owns or relates to):

@@ -62,6 +62,7 @@ void run_free(struct run *run)
         free(run->status.text);
         free(run->status.told);
         free(run->parked.plan);
+        run_forget_writes(run);
         message_free(run->message);
         free(run);
 }
@@ -109,6 +110,9 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .http_status = (uint64_t)run->request.http_status,
                 .handler_ran = run->handler.ran,
                 .not_started = run->handler.not_started,
+                .write = run->writes.item,
+                .write_count = run->writes.count,
+                .writes_left_out = run->writes.left_out,
         };
         int r;
 

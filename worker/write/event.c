@@ -215,6 +215,7 @@ struct event {
         const struct record_watch *watch;
         const char *key, *uid, *version; /* version: "" and NULL: unknown */
         const char *type, *reason, *action, *note;
+        const char *about; /* of those that differ in nothing else; NULL: nothing */
 };
 
 static void cut_note(char note[NOTE_MAX + 1], const char *text)
@@ -410,7 +411,8 @@ static void count_here(struct recorder *recorder, uint64_t object, uint64_t iden
 static void record(struct recorder *recorder, const struct event *event)
 {
         uint64_t now = clock_boottime_usec(), object = series_object(event->uid),
-                 identity = series_identity(event->uid, event->type, event->reason, event->action);
+                 identity = series_identity(event->uid, event->type, event->reason, event->action,
+                                            event->about ? event->about : "");
         struct series *series;
 
         if (!recorder->told) {
@@ -458,6 +460,29 @@ static const char *action_of(const struct run *run)
                                                   : "Reconcile";
 }
 
+/* Changes are many, and the log has them. */
+static void record_writes(struct recorder *recorder, const struct run *run, struct event event)
+{
+        static const char *const reason[CHILD_WRITE_COUNT] = {[CHILD_CREATED] = "ChildCreated",
+                                                              [CHILD_DELETED] = "ChildDeleted",
+                                                              [CHILD_ADOPTED] = "ChildAdopted",
+                                                              [CHILD_RELEASED] = "ChildReleased"};
+        char note[NOTE_MAX + 1];
+
+        event.type = "Normal";
+        for (size_t i = 0; i < run->writes.count; i++) {
+                const struct record_write *write = &run->writes.item[i];
+
+                if (!reason[write->what])
+                        continue;
+                snprintf(note, sizeof(note), "%s was %s", write->object, child_write_name(write->what));
+                event.reason = reason[write->what];
+                event.about = write->object;
+                event.note = note;
+                record(recorder, &event);
+        }
+}
+
 void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
                         const char *text)
 {
@@ -473,6 +498,8 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         if (!recorder || run_is_replay(run) || run_is_of_deletion(run) || run->action == ACTION_FINALIZER ||
             is_of_events(event.watch))
                 return;
+        if (run->watch->config->children_events)
+                record_writes(recorder, run, event);
         if (result == RESULT_SUCCESS || run->answer.error ||
             (result == RESULT_SETTLING && dependents_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)

@@ -98,9 +98,10 @@ uint64_t series_object(const char *uid)
         return identity_of(&uid, 1);
 }
 
-uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action)
+uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action,
+                         const char *about)
 {
-        const char *const part[] = {uid, type, reason, action};
+        const char *const part[] = {uid, type, reason, action, about};
 
         return identity_of(part, ELEMENTS(part));
 }

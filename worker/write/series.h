@@ -35,9 +35,11 @@ enum series_verdict {
 
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *table);
-/* Hashes of the object, and of all Events about it that are counted as one; never 0. */
+/* Hashes of the object, and of all Events about it that are counted as one; never 0. about: what else tells them
+ * apart; "" if nothing does. */
 uint64_t series_object(const char *uid);
-uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action);
+uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action,
+                         const char *about);
 /* `count` more of them. *ret: borrowed, until the next call; NULL when dropped. */
 enum series_verdict series_note(struct series_table *table, uint64_t object, uint64_t identity,
                                 uint64_t count, uint64_t now, struct series **ret);

@@ -17,8 +17,8 @@
 static enum series_verdict note(struct series_table *table, const char *uid, const char *reason,
                                 uint64_t now, struct series **ret)
 {
-        return series_note(table, series_object(uid), series_identity(uid, "Warning", reason, "Reconcile"),
-                           1, now, ret);
+        return series_note(table, series_object(uid),
+                           series_identity(uid, "Warning", reason, "Reconcile", ""), 1, now, ret);
 }
 
 static void test_a_repeat_is_a_series(void **state)
@@ -96,7 +96,8 @@ static void test_the_spam_guard_is_of_one_object(void **state)
 static void test_many_at_once(void **state)
 {
         _cleanup_(series_table_free_pointer) struct series_table *table = NULL;
-        uint64_t object = series_object("u"), identity = series_identity("u", "Warning", "A", "Reconcile");
+        uint64_t object = series_object("u"),
+                 identity = series_identity("u", "Warning", "A", "Reconcile", "");
         struct series *series;
 
         (void)state;
