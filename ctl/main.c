@@ -18,6 +18,7 @@
 #include "ctl/ctl-answer.h"
 #include "ctl/help.h"
 #include "ctl/inspect/ctl-explain.h"
+#include "ctl/inspect/ctl-history.h"
 #include "ctl/inspect/ctl-status.h"
 #include "ctl/inspect/logs.h"
 #include "ctl/inspect/top.h"
@@ -109,6 +110,12 @@ static int verb_get(const struct options *options, int count, char **argument)
 static int verb_explain(const struct options *options, int count _unused_, char **argument)
 {
         return ctl_explain(options->runtime_directory, argument, options->json);
+}
+
+static int verb_history(const struct options *options, int count, char **argument)
+{
+        return ctl_history(options->runtime_directory, argument[0], count > 1 ? argument[1] : "",
+                           form_of(options));
 }
 
 static int verb_logs(const struct options *options, int count, char **argument)
@@ -252,6 +259,17 @@ static const struct verb verb[] = {
          verb_explain,
          "WATCH KEY",
          "Why this object (namespace/name) did or did not run, and what that rests on"},
+        {"history",
+         "the last runs, and what they did",
+         "jon",
+         1,
+         2,
+         {WORD_WATCH, WORD_KEY},
+         "a watch and perhaps a key (namespace/name)",
+         verb_history,
+         "WATCH [KEY]",
+         "The last runs of an object, or of all of a watch, with result, duration, attempt, and what they\n"
+         "did to children; of those that did nothing, the last"},
         {"logs",
          "what the journal has of a watch or an object",
          "jfn",

@@ -16,6 +16,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
+#include "ctl/inspect/ctl-history.h"
 #include "ctl/inspect/ctl-status.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
@@ -367,6 +368,8 @@ static void print_stored(const struct facts *facts)
                facts->stored.uid, fingerprint);
 }
 
+#define INDENT 12 /* of the facts */
+
 static void print_run(const cJSON *run)
 {
         char ago[64], took[64];
@@ -377,6 +380,7 @@ static void print_run(const cJSON *run)
                ctl_since(run, "endedAt", ago, sizeof(ago)), ctl_text(run, "action"), ctl_text(run, "reason"),
                ctl_text(run, "resourceVersion")[0] ? ctl_text(run, "resourceVersion") : "-",
                ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "result"));
+        ctl_print_writes(run, INDENT);
 }
 
 static void print_failures(const cJSON *row)

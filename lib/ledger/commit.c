@@ -42,5 +42,5 @@ bool ledger_is_full(const struct ledger *ledger)
 
 bool ledger_dirty(const struct ledger *ledger)
 {
-        return ledger->in_transaction || ledger->cache.dirty;
+        return ledger->in_transaction || ledger->cache.dirty || ledger->history.first;
 }

@@ -11,6 +11,7 @@
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
 #include "ledger/handle/handle.h"
+#include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
 #include "ledger/handle/transaction.h"
@@ -35,6 +36,7 @@ static void ledger_close(struct ledger *ledger)
         checkpointer_free(ledger->checkpointer);
         sqlite3_close(ledger->database);
         ledger_tallies_forget(ledger);
+        ledger_history_forget(ledger);
         free(ledger);
 }
 
@@ -45,6 +47,7 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
 
         if (!ledger)
                 return error_set(error, -ENOMEM, "no memory");
+        ledger->history.count = -1;
         r = ledger_database_open(path, &ledger->database, error);
         if (r >= 0)
                 r = ledger_add_functions(ledger->database, &ledger->last_sum);

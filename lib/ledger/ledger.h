@@ -20,6 +20,7 @@
  *   rows.h     single rows, pages of them        ledger-due.h      rows whose time has come
  *   last-run.h      how a row's last run ended        count.h    how many rows there are, and fail
  *   ledger-doubt.h    objects over which watchers died  failing.h  lists for people
+ *   ledger-history.h  runs that did something
  *   ledger-pause.h    paused watches                    ledger-scope.h    what a watch's rows belong to
  */
 #include "base/error.h"
@@ -29,6 +30,7 @@
 #include "ledger/last-run.h"
 #include "ledger/ledger-doubt.h"
 #include "ledger/ledger-due.h"
+#include "ledger/ledger-history.h"
 #include "ledger/ledger-pause.h"
 #include "ledger/ledger-scope.h"
 #include "ledger/rows.h"

@@ -147,8 +147,7 @@ static int run_ended(struct worker *worker, const struct message_done *done)
         if (done->handler_out_of_memory)
                 supervisor->memory_kills = cgroup_memory_kills();
         if (r >= 0 && !finalizer_is_reason(given.run.reason))
-                explain_ended(supervisor, given.run.watch, done, run_reason_name(given.run.reason),
-                              given.took_usec);
+                explain_ended(supervisor, &given, done);
         return r;
 }
 

@@ -22,6 +22,7 @@
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/explain.h"
 #include "supervisor/control/list-objects.h"
+#include "supervisor/control/run-history.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/handlers/access-state.h"
@@ -336,14 +337,20 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
         return answer_done(peer);
 }
 
+/* r: of writing it. */
+static int answer_of_ledger(struct control_peer *peer, int r, const struct text *json)
+{
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, json);
+}
+
 static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
         int r = explain_write(watch, query->argument[1].value, &json);
 
-        if (r == -ENOMEM)
-                return r;
-        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+        return answer_of_ledger(peer, r, &json);
 }
 
 static int refuse_watch(struct control_peer *peer, const char *name)
@@ -423,9 +430,15 @@ static int answer_keys(struct control_peer *peer, const struct message_query *qu
         _cleanup_text_ struct text json = TEXT_EMPTY;
         int r = explain_write_keys(watch, query->argument[1].value, &json);
 
-        if (r == -ENOMEM)
-                return r;
-        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+        return answer_of_ledger(peer, r, &json);
+}
+
+static int answer_history(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = history_write(watch, query->argument[1].value, &json);
+
+        return answer_of_ledger(peer, r, &json);
 }
 
 /* watch: named by the first argument, if the command is of a watch. */
@@ -438,6 +451,7 @@ static const struct command {
         {"status", 0, false, answer_status},
         {"health", 0, false, answer_health},
         {"explain", 2, true, answer_explain},           /* WATCH KEY */
+        {"history", 2, true, answer_history},           /* WATCH KEY; "": all keys */
         {"list", 3, false, answer_list},                /* STATE WATCH NAMESPACE */
         {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
         {"retry", 2, true, answer_by_hand},             /* WATCH KEY */

@@ -13,6 +13,7 @@
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "queue/look.h"
+#include "supervisor/control/run-history.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/folders/ledger-clock.h"
@@ -25,14 +26,14 @@
 
 /* ---- keeping how a run ended */
 
-void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
-                   const char *reason, uint64_t duration_usec)
+void explain_ended(struct supervisor *supervisor, const struct assignment *given,
+                   const struct message_done *done)
 {
         struct ledger_run run = {
                 .ended_realtime = supervisor->controller.now.realtime,
-                .duration_usec = duration_usec,
+                .duration_usec = given->took_usec,
                 .action = run_action_name(done->action),
-                .reason = reason,
+                .reason = run_reason_name(given->run.reason),
                 .result = run_result_name(done->result),
                 .version = done->resource_version,
         };
@@ -47,10 +48,11 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
                           LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                                      {"RECONCILED_UID", done->uid}),
                           "%s of %s of watch %s (%s) has succeeded after %llu ms", run.action, done->key,
-                          done->watch, reason, (unsigned long long)(duration_usec / 1000));
+                          done->watch, run.reason, (unsigned long long)(run.duration_usec / 1000));
         /* Short of memory, it is merely not shown. */
-        (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
+        (void)slowest_note(&supervisor->slowest, given->run.watch, done->key, run.result, run.duration_usec,
                            supervisor->controller.now.boottime);
+        (void)history_note(supervisor, given, done);
         r = ledger_run_put(supervisor->controller.ledger, done->watch, done->key, done->uid, &run);
         if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
                 ledger_failed(&supervisor->controller, r);
@@ -75,21 +77,26 @@ static void write_fingerprint(struct text *json, const char *name, uint64_t fing
         json_string(json, name, hex);
 }
 
-static int write_run(const struct ledger_run *run, void *userdata)
+struct last_run {
+        const struct question *question;
+        const struct ledger_row *row;
+};
+
+static int write_last(const struct ledger_run *run, void *userdata)
 {
-        struct text *json = userdata;
+        const struct last_run *last = userdata;
+        const struct question *question = last->question;
+        struct text *json = question->json;
+        int r;
 
         if (run->ended_realtime == 0)
                 return 0;
         text_append_string(json, "\"lastRun\":{");
-        json_uint64(json, "endedAt", run->ended_realtime);
-        json_uint64(json, "took", run->duration_usec);
-        json_string(json, "action", run->action);
-        json_string(json, "reason", run->reason);
-        json_string(json, "result", run->result);
-        json_string(json, "resourceVersion", run->version);
+        history_write_run(run, json);
+        r = history_write_more(question->supervisor, question->watch->config->name, last->row->key,
+                               last->row->uid, run->ended_realtime, json);
         json_close(json, "},");
-        return 0;
+        return r;
 }
 
 /* A resync counts from the last success, whatever time its row stands at (lib/controller/due/due.c). */
@@ -103,6 +110,7 @@ static uint64_t next_time(const struct watch *watch, const struct ledger_row *ro
 static int explain_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct question *question = userdata;
+        struct last_run last = {question, row};
         struct text *json = question->json;
         int r;
 
@@ -134,7 +142,7 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
                     ledger_to_realtime(question->supervisor, row->quarantined_until));
         json_string(json, "writtenVersion", row->written_version);
         r = ledger_run_see(question->supervisor->controller.ledger, watch_name, row->key, row->uid,
-                           write_run, json);
+                           write_last, &last);
         json_close(json, "},");
         return r;
 }

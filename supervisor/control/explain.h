@@ -5,14 +5,13 @@
  * draws the conclusion. The content of the store is not known here: the answer says where it is.
  */
 #include "base/text.h"
-#include "ipc/message.h"
+#include "controller/controller.h"
 
 struct supervisor;
-struct watch;
 
 /* Negative: the ledger cannot be read; -ENOMEM. */
 int explain_write(const struct watch *watch, const char *key, struct text *json);
 int explain_write_keys(const struct watch *watch, const char *begun, struct text *json);
-/* Keeps how a run has ended. reason: of the run, static. */
-void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
-                   const char *reason, uint64_t duration_usec);
+/* Keeps how a run has ended. */
+void explain_ended(struct supervisor *supervisor, const struct assignment *given,
+                   const struct message_done *done);

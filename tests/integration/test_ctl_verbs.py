@@ -7,7 +7,7 @@ import yaml
 
 from harness import wait_until, watch
 
-VERBS = ["status", "get", "top", "explain", "logs", "check", "health", "rbac", "retry", "release", "pause", "resume",
+VERBS = ["status", "get", "top", "explain", "history", "logs", "check", "health", "rbac", "retry", "release", "pause", "resume",
          "uninstall", "run", "replay"]
 
 

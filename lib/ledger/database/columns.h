@@ -20,7 +20,7 @@
 
 /* The format of the state folder: raise it with every change of what lies there (the tables below, object
  * stores, `under-way`, `finalizers`). A folder of another format is refused. */
-#define LEDGER_SCHEMA 7
+#define LEDGER_SCHEMA 8
 
 #define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
 
@@ -80,6 +80,33 @@
         /* resourceVersion of the object that was read; "" */                                               \
         X(TEXT, PLAIN, 31, ran_version, version)
 
+/* Runs that did something, or failed, for people; nothing is decided by them. The object may be gone. A run that
+ * ends as the one before it did, and wrote nothing, only counts there. As above: X(kind, number, column). */
+#define LEDGER_HISTORY(X)                                                                                   \
+        X(TEXT, 1, watch)                                                                                   \
+        X(TEXT, 2, key)                                                                                     \
+        X(TEXT, 3, uid)                                                                                     \
+        /* of the last one; CLOCK_REALTIME */                                                               \
+        X(NUMBER, 4, ended_realtime)                                                                        \
+        X(NUMBER, 5, duration_usec)                                                                         \
+        X(NUMBER, 6, attempt)                                                                               \
+        /* how many runs this was */                                                                        \
+        X(NUMBER, 7, times)                                                                                 \
+        X(TEXT, 8, action)                                                                                  \
+        X(TEXT, 9, reason)                                                                                  \
+        X(TEXT, 10, result)                                                                                 \
+        /* resourceVersion of the object that was read; "" */                                               \
+        X(TEXT, 11, version)                                                                                \
+        /* "" after a success */                                                                            \
+        X(TEXT, 12, error)                                                                                  \
+        /* what was done to children: a JSON array; "" if nothing was */                                    \
+        X(TEXT, 13, writes)                                                                                 \
+        /* how many more */                                                                                 \
+        X(NUMBER, 14, writes_left_out)
+
+#define HISTORY_OF_KEY 20    /* entries that are kept of one key */
+#define HISTORY_IN_ALL 10000 /* and of all keys */
+
 /* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags and reasons stand apart: beside each other they
  * take a word or two. */
 #define LEDGER_WIDE_NUMBER(field) uint64_t field;
@@ -99,3 +126,4 @@
 #define LEDGER_LENT_NUMBER(field)                       uint64_t field;
 #define LEDGER_LENT_TEXT(field)                         const char *field;
 #define LEDGER_LENT(kind, index, number, column, field) LEDGER_LENT_##kind(field)
+#define LEDGER_LENT_ENTRY(kind, number, column)         LEDGER_LENT_##kind(column)

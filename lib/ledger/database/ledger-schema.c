@@ -24,6 +24,8 @@
 #define COLUMN_TYPED(kind, index, number, column, field) ", " #column TYPE_##kind
 #define SUM_TYPED                                        ", checksum INTEGER NOT NULL"
 
+#define HISTORY_TYPED(kind, number, column) COLUMN_TYPED(kind, , number, column, )
+
 #define CREATE                                                                                                              \
         "BEGIN IMMEDIATE;"                                                                                                  \
         "CREATE TABLE ledger (watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL" LEDGER_STATE(                      \
@@ -43,6 +45,9 @@
                 " unread INTEGER NOT NULL, crashes INTEGER NOT NULL, crashed_realtime INTEGER NOT NULL,"                    \
                 " until_realtime INTEGER NOT NULL, error TEXT NOT NULL" SUM_TYPED                                           \
                 ", PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"                                                           \
+                "CREATE TABLE history (number INTEGER PRIMARY KEY" LEDGER_HISTORY(HISTORY_TYPED) SUM_TYPED                  \
+                ");"                                                                                                        \
+                "CREATE INDEX history_of_key ON history (watch, key, number);"                                              \
                 "CREATE TABLE sums (row_count INTEGER NOT NULL, row_total INTEGER NOT NULL,"                                \
                 " scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL,"                                              \
                 " pause_count INTEGER NOT NULL, pause_total INTEGER NOT NULL,"                                              \

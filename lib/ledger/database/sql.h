@@ -14,6 +14,9 @@
 #define PAUSE_COLUMNS "watch, since_realtime, user, reason"
 #define DOUBT_COLUMNS "watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
 
+#define HISTORY_NAME(kind, number, column) ", " #column
+#define HISTORY_COLUMNS                    LEDGER_HISTORY(HISTORY_NAME)
+
 /* The columns of the table `sums`, in the order of ledger_sums_bind(), and their parameters. */
 #define SUMS_COLUMNS                                                                                        \
         "row_count, row_total, scope_count, scope_total, pause_count, pause_total, doubt_count, "           \
@@ -22,14 +25,15 @@
 
 /* An entry's checksum as it should be, and whether the stored one equals it
  * (lib/ledger/database/checksum.h). */
-#define ROW_SUM      "row_sum(" ROW_COLUMNS ")"
-#define SCOPE_SUM    "row_sum(watch, scope, cluster)"
-#define PAUSE_SUM    "row_sum(" PAUSE_COLUMNS ")"
-#define DOUBT_SUM    "row_sum(" DOUBT_COLUMNS ")"
-#define ROW_INTACT   "checksum IS " ROW_SUM
-#define SCOPE_INTACT "checksum IS " SCOPE_SUM
-#define PAUSE_INTACT "checksum IS " PAUSE_SUM
-#define DOUBT_INTACT "checksum IS " DOUBT_SUM
+#define ROW_SUM        "row_sum(" ROW_COLUMNS ")"
+#define SCOPE_SUM      "row_sum(watch, scope, cluster)"
+#define PAUSE_SUM      "row_sum(" PAUSE_COLUMNS ")"
+#define DOUBT_SUM      "row_sum(" DOUBT_COLUMNS ")"
+#define ROW_INTACT     "checksum IS " ROW_SUM
+#define SCOPE_INTACT   "checksum IS " SCOPE_SUM
+#define PAUSE_INTACT   "checksum IS " PAUSE_SUM
+#define DOUBT_INTACT   "checksum IS " DOUBT_SUM
+#define HISTORY_INTACT "checksum IS row_sum(0" HISTORY_COLUMNS ")"
 
 /* Statements that read rows select every column that the checksum covers: ledger_read_values() compares it,
  * because SQLite would read each column once more for that. */

@@ -6,6 +6,7 @@
 
 #include "ledger/database/checksum.h"
 #include "ledger/handle/handle.h"
+#include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
 #include "ledger/handle/transaction.h"
@@ -145,16 +146,28 @@ static int write_dirty(struct ledger *ledger)
         return r;
 }
 
+static bool has_changes(const struct ledger *ledger)
+{
+        return ledger->cache.dirty || ledger->history.first;
+}
+
+static int write_changes(struct ledger *ledger)
+{
+        int r = write_dirty(ledger);
+
+        return r < 0 ? r : ledger_history_flush(ledger);
+}
+
 int ledger_flush(struct ledger *ledger)
 {
-        int r = ledger->cache.dirty ? ledger_begin(ledger) : 0;
+        int r = has_changes(ledger) ? ledger_begin(ledger) : 0;
 
-        return r < 0 ? r : write_dirty(ledger);
+        return r < 0 ? r : write_changes(ledger);
 }
 
 int ledger_try_flush(struct ledger *ledger)
 {
-        int r = ledger->cache.dirty ? ledger_try_begin(ledger) : 0;
+        int r = has_changes(ledger) ? ledger_try_begin(ledger) : 0;
 
-        return r < 0 ? r : write_dirty(ledger);
+        return r < 0 ? r : write_changes(ledger);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Writing the changed rows of the cache to the database, into the open transaction: before the commit, and
+ * Writing the changed rows of the cache, and what is new in the history, to the database, into the open transaction: before the commit, and
  * before a statement that looks at more than one row. 0 or a negative errno, after which the transaction
  * must be given up (-EBUSY excepted).
  */

@@ -35,6 +35,10 @@ enum ledger_statement {
         STATEMENT_SCOPE_GET,
         STATEMENT_SCOPE_SET,
         STATEMENT_SUMS,
+        STATEMENT_HISTORY_REPEAT,
+        STATEMENT_HISTORY_INSERT,
+        STATEMENT_HISTORY_TRIM,
+        STATEMENT_HISTORY_OLDEST,
         STATEMENT_TOTAL
 };
 
@@ -55,4 +59,9 @@ struct ledger {
         uint64_t last_sum;             /* the last one that row_sum() computed */
         struct ledger_tally *tally;    /* owned list; see lib/ledger/handle/tally.h */
         bool tallies_known;
+        struct {
+                struct waiting_entry *first, *last; /* that are not written yet */
+                size_t waiting;
+                int64_t count; /* in the table; -1: unknown */
+        } history;             /* lib/ledger/handle/history-entries.h */
 };

@@ -30,6 +30,9 @@
 #define SUM_OF_BLANK    "row_sum(" NAME_PARAMETERS LEDGER_STATE(BLANK) LEDGER_RUN(BLANK) ")"
 #define SUM_KEEPING_RUN "row_sum(" NAME_PARAMETERS STATE_PARAMETERS RUN_COLUMNS ")"
 
+#define HISTORY_PARAMETER(kind, number, column) ", ?" #number
+#define HISTORY_PARAMETERS                      LEDGER_HISTORY(HISTORY_PARAMETER)
+
 #define OF_ONE_ROW " WHERE watch = ?1 AND key = ?2 AND uid = ?3"
 
 static const char *const sql[STATEMENT_TOTAL] = {
@@ -65,6 +68,19 @@ static const char *const sql[STATEMENT_TOTAL] = {
                                 " FROM scope WHERE watch = ?1",
         [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
                                 " VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))",
+        /* The newest entry of the key, if it was the same; its place in the table stays. */
+        [STATEMENT_HISTORY_REPEAT] =
+                "UPDATE history SET (checksum, ended_realtime, duration_usec, attempt, times, reason, version)"
+                " = (row_sum(0, watch, key, uid, ?4, ?5, ?6, times + ?7, action, ?9, result, ?11, error, writes,"
+                " writes_left_out), ?4, ?5, ?6, times + ?7, ?9, ?11)"
+                " WHERE number = (SELECT max(number) FROM history WHERE watch = ?1 AND key = ?2)"
+                " AND (uid, action, result, error, writes, writes_left_out) = (?3, ?8, ?10, ?12, ?13, ?14)",
+        [STATEMENT_HISTORY_INSERT] = "INSERT INTO history (checksum" HISTORY_COLUMNS
+                                     ") VALUES (row_sum(0" HISTORY_PARAMETERS ")" HISTORY_PARAMETERS ")",
+        [STATEMENT_HISTORY_TRIM] = "DELETE FROM history WHERE number IN (SELECT number FROM history"
+                                   " WHERE watch = ?1 AND key = ?2 ORDER BY number DESC"
+                                   " LIMIT -1 OFFSET " TO_STRING(HISTORY_OF_KEY) ")",
+        [STATEMENT_HISTORY_OLDEST] = "DELETE FROM history WHERE number = (SELECT min(number) FROM history)",
         [STATEMENT_SUMS] = "UPDATE sums SET (" SUMS_COLUMNS ") = (" SUMS_VALUES ")",
 };
 

@@ -7,6 +7,7 @@
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
 #include "ledger/handle/handle.h"
+#include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
 
@@ -75,6 +76,7 @@ int ledger_end(struct ledger *ledger, int r)
                         (void)ledger_run_once(
                                 ledger, STATEMENT_ROLLBACK); /* the first error is the one that counts */
                 cache_clear(&ledger->cache, true);
+                ledger_history_forget(ledger);
                 ledger_tallies_forget(ledger);
                 ledger->sums_known = ledger->sums_changed = ledger->small_changed = false;
         }

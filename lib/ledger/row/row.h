@@ -19,6 +19,11 @@ struct ledger_run {
         LEDGER_RUN(LEDGER_LENT)
 };
 
+/* An entry of the history. The texts are borrowed, and never NULL. */
+struct ledger_history {
+        LEDGER_HISTORY(LEDGER_LENT_ENTRY)
+};
+
 /* A row of which nothing is known, not in the ledger; owned by the caller. 0, -ENOMEM. */
 int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret);
 int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret); /* likewise */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reconciledctl history`: the last runs of an object, and what they did. */
+#include "ctl/inspect/ctl-history.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "ctl/output/output.h"
+
+#define INDENT 4
+
+void ctl_print_writes(const cJSON *run, int indent)
+{
+        const cJSON *write;
+
+        cJSON_ArrayForEach(write, cJSON_GetObjectItemCaseSensitive(run, "writes"))
+                printf("%*s%s %s%s%s\n", indent, "", ctl_text(write, "what"), ctl_text(write, "object"),
+                       ctl_text(write, "fields")[0] ? ": " : "", ctl_text(write, "fields"));
+        if (ctl_number(run, "writesLeftOut") > 0)
+                printf("%*s... and %" PRIu64 " more; the log has all\n", indent, "",
+                       ctl_number(run, "writesLeftOut"));
+}
+
+static void print_run(const cJSON *run)
+{
+        char ago[64], took[64], attempt[24] = "-";
+
+        if (cJSON_HasObjectItem(run, "attempt"))
+                snprintf(attempt, sizeof(attempt), "%" PRIu64, ctl_number(run, "attempt"));
+        printf("%-10s %-32s %-10s %-16s %7s %8s %s", ctl_since(run, "endedAt", ago, sizeof(ago)),
+               ctl_text(run, "key"), ctl_text(run, "action"), ctl_text(run, "reason"), attempt,
+               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "result"));
+        if (ctl_number(run, "times") > 1)
+                printf(" (%" PRIu64 " times)", ctl_number(run, "times"));
+        if (ctl_text(run, "error")[0])
+                printf(": %s", ctl_text(run, "error"));
+        puts("");
+        ctl_print_writes(run, INDENT);
+}
+
+static void print_history(const cJSON *answer, const void *userdata)
+{
+        const char *key = userdata;
+        const cJSON *run, *runs = cJSON_GetObjectItemCaseSensitive(answer, "runs");
+
+        if (!runs || !runs->child) {
+                printf("no run of %s is known\n", key[0] ? key : "the watch");
+                return;
+        }
+        ctl_colour(COLOUR_BOLD);
+        printf("%-10s %-32s %-10s %-16s %7s %8s %s\n", "AGO", "KEY", "ACTION", "REASON", "ATTEMPT", "TOOK",
+               "RESULT");
+        ctl_colour(COLOUR_NONE);
+        cJSON_ArrayForEach(run, runs) print_run(run);
+}
+
+int ctl_history(const char *runtime_directory, const char *watch, const char *key, enum form form)
+{
+        const char *const argument[] = {watch, key, NULL};
+
+        return ctl_show(runtime_directory, "history", argument, form, print_history, key);
+}
