@@ -279,6 +279,62 @@ int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const st
         return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory, timeout_usec, consent);
 }
 
+/* ---- reload */
+
+/* The operator that restarts in place hears nobody for a moment. */
+static int wait_for_restart(const char *runtime_directory, uint64_t timeout_usec, cJSON **ret)
+{
+        uint64_t heard = clock_boottime_usec();
+
+        for (;;) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                int r = ctl_query(runtime_directory, "status", NULL, ret, &error);
+
+                if (r >= 0 && strcmp(ctl_text(*ret, "phase"), "running") == 0)
+                        return EXIT_CODE_OK;
+                if (r >= 0) {
+                        heard = clock_boottime_usec();
+                        cJSON_Delete(TAKE_PTR(*ret));
+                } else if (clock_boottime_usec() - heard >= timeout_usec) {
+                        return ctl_failed(r, &error);
+                }
+                (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
+        }
+}
+
+static int failed_reload(const char *why)
+{
+        fprintf(stderr, "reconciledctl: %s\n", why);
+        return EXIT_CODE_SOFTWARE;
+}
+
+int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
+{
+        cJSON *answer = NULL, *status = NULL;
+        char buffer[64];
+        int r = ask_operator(runtime_directory, "reload", NULL, NULL, &answer);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        if (!ctl_is(answer, "restarted"))
+                return ctl_done(json, answer,
+                                "the configuration has not changed; files and credentials are read again");
+        r = wait_for_restart(runtime_directory, timeout_usec, &status);
+        if (r == EXIT_CODE_OK && ctl_text(status, "notReloaded")[0])
+                r = failed_reload(ctl_text(status, "notReloaded"));
+        else if (r == EXIT_CODE_OK && ctl_number(status, "reloadPause") == 0)
+                r = failed_reload("the operator has ended during the reload, and was started again; its log "
+                                  "says why");
+        else if (r == EXIT_CODE_OK)
+                r = ctl_done(json, TAKE_PTR(answer),
+                             "the operator has restarted in place with its new configuration; no run began "
+                             "for %s",
+                             ctl_duration(ctl_number(status, "reloadPause"), buffer, sizeof(buffer)));
+        cJSON_Delete(answer);
+        cJSON_Delete(status);
+        return r;
+}
+
 /* ---- pause, resume, retry */
 
 int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json)

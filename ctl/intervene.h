@@ -20,6 +20,10 @@ int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const st
 int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json);
 int ctl_resume(const char *runtime_directory, const char *watch, bool json);
 
+/* Reads the configuration again, and waits for the end of that. Gives up when the operator has not answered for
+ * `timeout_usec`. */
+int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json);
+
 /* Makes objects due: all of one watch (`all`), or those that have failed, of one watch or of all. argument: the
  * watch, or nothing. Returns the exit code. */
 int ctl_retry_many(const char *runtime_directory, bool all, char **argument, bool json);

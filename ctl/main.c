@@ -188,6 +188,11 @@ static int verb_resume(const struct options *options, int count _unused_, char *
         return ctl_resume(options->runtime_directory, argument[0], options->json);
 }
 
+static int verb_reload(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        return ctl_reload(options->runtime_directory, options->timeout_usec, options->json);
+}
+
 static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
 {
         const struct consent consent = {.yes = options->yes, .json = options->json};
@@ -351,6 +356,16 @@ static const struct verb verb[] = {
          verb_resume,
          "WATCH",
          "Lets a watch that is paused run again"},
+        {"reload",
+         "read the configuration again",
+         "jt",
+         0,
+         0,
+         {0},
+         "no arguments",
+         verb_reload,
+         "",
+         "Reads configuration, handlers and credentials again, as SIGHUP does, and waits for the result"},
         {"uninstall",
          "take our finalizers off all objects",
          "jytX",

@@ -449,6 +449,8 @@ static void print_facts(const struct facts *facts, const char *conclusion)
                ctl_text(facts->watch, "state"), conclusion);
         if (ctl_text(facts->watch, "reason")[0])
                 printf("watch       %s\n", ctl_text(facts->watch, "reason"));
+        if (ctl_is(facts->watch, "handlerStale"))
+                puts("handler     " CTL_STALE_HANDLER);
         print_stored(facts);
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"))
                 print_row(facts, item);

@@ -74,6 +74,8 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    %s\n", ctl_text(watch, "reason"));
         if (ctl_text(watch, "missingNamespaces")[0])
                 printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
+        if (ctl_is(watch, "handlerStale"))
+                puts("    " CTL_STALE_HANDLER);
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         if (ctl_text(watch, "accessTrouble")[0])

@@ -5,6 +5,11 @@
 
 #include "ctl/ctl-answer.h"
 
+/* What a watch with `handlerStale` says to people. */
+#define CTL_STALE_HANDLER                                                                                    \
+        "the file of its handler has changed since the operator started it, and a process from before runs " \
+        "on with the old code; `reconciledctl reload` starts another one"
+
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status, bool wide);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */

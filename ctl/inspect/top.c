@@ -188,6 +188,8 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
              ctl_text(watch, "name"), paused ? "paused" : ctl_text(watch, "state"),
              ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
              ctl_number(watch, "waiting"), ctl_number(watch, "failing"), per_second, mean);
+        if (ctl_is(watch, "handlerStale"))
+                line(picture, RED, "%s", "    " CTL_STALE_HANDLER);
 }
 
 /* Up to a third of the rows; the rest is for what hurts. */

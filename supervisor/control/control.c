@@ -345,6 +345,28 @@ static int answer_of_ledger(struct control_peer *peer, int r, const struct text 
         return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, json);
 }
 
+/* As SIGHUP. A restart in place that is under way reads the file anyway. */
+static int answer_reload(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+
+        if (supervisor->phase > PHASE_RUNNING && !supervisor->reload.restarting)
+                return refuse_query(peer, "the operator is stopping");
+        if (!supervisor->reload.restarting)
+                reload(supervisor);
+        if (!supervisor->reload.restarting && supervisor->phase > PHASE_RUNNING)
+                return refuse_query(peer, "the operator's program has been replaced by another version: the "
+                                          "operator ends, and whatever started it has to start it again");
+        if (!supervisor->reload.restarting && supervisor->reload.refused[0])
+                return refuse_query(peer, supervisor->reload.refused);
+        text_append_string(&json, "{");
+        json_bool(&json, "restarted", supervisor->reload.restarting);
+        json_close(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
 static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
@@ -462,6 +484,7 @@ static const struct command {
         {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
         {"pause", 2, true, answer_pause},               /* WATCH WHY */
         {"resume", 1, true, answer_resume},             /* WATCH */
+        {"reload", 0, false, answer_reload},
         {"uninstall", 0, false, answer_uninstall},
         {"uninstall-cancel", 0, false, answer_cancel},
 };

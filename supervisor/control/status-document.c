@@ -17,6 +17,7 @@
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/leftover-finalizers.h"
 #include "supervisor/handlers/access-state.h"
+#include "supervisor/handlers/stamp.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/place.h"
@@ -91,6 +92,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "degradedSince",
                     watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
         json_bool(json, "confidential", watch->config->confidential);
+        json_bool(json, "handlerStale", handler_is_stale(watch));
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
                     place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
@@ -302,6 +304,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
         json_uint64(json, "logLinesDropped", dropped);
         json_string(json, "notReloaded", supervisor->reload.refused);
+        json_uint64(json, "reloadPause", supervisor->reload.pause_usec);
         write_uninstall(supervisor, json);
         write_turns(supervisor, json);
         text_append_string(json, "\"events\":{");

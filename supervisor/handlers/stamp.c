@@ -45,6 +45,12 @@ uint64_t handler_stamp(const struct config_handler *handler)
         return stamp ? stamp : 1;
 }
 
+bool handler_is_stale(const struct watch *watch)
+{
+        return !watch->config->owner && watch->config->handler.kind != HANDLER_EXEC &&
+               watch->handler_stamp != 0 && watch->handler_stamp != handler_stamp(&watch->config->handler);
+}
+
 void handlers_reload(struct supervisor *supervisor, const struct config *config)
 {
         int r = 0;

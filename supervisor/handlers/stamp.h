@@ -9,12 +9,17 @@
  * which may be secret, and no inode, which another node gives to the same image. What a program loads by
  * itself is unknown here.
  */
+#include <stdbool.h>
+
 #include "config/config.h"
 
 struct supervisor;
 struct watch;
 
 uint64_t handler_stamp(const struct config_handler *handler); /* never 0 */
+/* A process that serves, and a worker that has loaded a plugin, have the program of their start. Whether the files
+ * are others now; they are looked at, and nothing is kept. */
+bool handler_is_stale(const struct watch *watch);
 /* A reload takes this configuration: a walk over what was given up begins in the ledger, for each watch. */
 void handlers_reload(struct supervisor *supervisor, const struct config *config);
 /* A watch goes on with the walk that the ledger has; with another handler one begins. Negative errno. */

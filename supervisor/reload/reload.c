@@ -70,12 +70,10 @@ static bool program_was_replaced(void)
                access(path, X_OK) < 0;
 }
 
-/* A process that serves, and a worker that has loaded a plugin, have the program of their start. */
 static const struct watch *watch_with_another_program(const struct supervisor *supervisor)
 {
         FOREACH_WATCH(watch, &supervisor->controller)
-                if (!watch->config->owner && watch->config->handler.kind != HANDLER_EXEC &&
-                    watch->handler_stamp != handler_stamp(&watch->config->handler))
+                if (handler_is_stale(watch))
                         return watch;
         return NULL;
 }

@@ -39,7 +39,7 @@ def complete(operator, *words):
 
 
 def test_words(running):
-    assert complete(running, "re") == ["retry", "release", "resume", "replay"]
+    assert complete(running, "re") == ["retry", "release", "resume", "reload", "replay"]
     assert complete(running, "pause", "") == ["widgets", "maps"], "nothing runs of what they own"
     assert complete(running, "explain", "widgets", "default/ap") == ["default/apple", "default/apricot"]
     assert complete(running, "explain", "widgets", "default/apple") == ["default/apple"]

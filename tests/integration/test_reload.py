@@ -406,8 +406,17 @@ def test_a_program_that_serves_and_is_another_one_is_a_change(devserver, operato
     operator.reload()
     untouched(operator)
     assert pids(operator) == before
+    told = "runs on with the old code"
+
+    def shown():
+        return [told in operator.ctl.run(*words).stdout for words in (("status",), ("top",), ("explain", "widgets", "default/a"))]
+
+    assert not rows(operator)["widgets"]["handlerStale"] and not any(shown())
     install("second")
-    operator.reload()
+    assert rows(operator)["widgets"]["handlerStale"] and all(shown())
+    done = operator.ctl.run("reload")
+    assert done.returncode == 0 and "has restarted in place" in done.stdout, done
+    assert not rows(operator)["widgets"]["handlerStale"] and not any(shown())
     operator.wait_for_log("because the program of the handler of watch widgets has changed", message_id=MESSAGE_ID["RELOADING"])
     widgets.create("b", spec={})
     wait_until(lambda: widgets.get("b").get("status") == {"by": "second"}, "the second version")

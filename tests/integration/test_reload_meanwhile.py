@@ -2,6 +2,7 @@
 """What becomes of the configuration while a reload that was accepted waits for a running handler: the operator lives."""
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -40,7 +41,10 @@ def test_a_wrong_file_does_not_end_it(accepted, devserver, handler, widgets, ask
     accepted.configure(devserver, [watch("widgets", handler)], worker=5)
     if asked:
         os.kill(accepted.pid, signal.SIGHUP)
-    go(accepted, handler)
+    with ThreadPoolExecutor() as pool:
+        reload = pool.submit(accepted.ctl.run, "reload")
+        go(accepted, handler)
+        assert reload.result().returncode == 70 and 'did you mean "workers"' in reload.result().stderr, reload.result()
     wait_until(lambda: 'did you mean "workers"' in accepted.ctl.status()["notReloaded"], "why the file was not taken")
     widgets.create("later", spec={})
     handler.wait_finished(name="later")
@@ -48,6 +52,13 @@ def test_a_wrong_file_does_not_end_it(accepted, devserver, handler, widgets, ask
     os.kill(accepted.pid, signal.SIGHUP)
     wait_life(accepted, 3, workers=2)
     assert not accepted.ctl.status()["notReloaded"]
+
+
+def test_reconciledctl_reload_ends_when_the_operator_has_ended(accepted, handler):
+    with ThreadPoolExecutor() as pool:
+        reload = pool.submit(accepted.ctl.run, "reload", "--timeout", "1s")
+        accepted.stop()
+        assert reload.result().returncode in (69, 70), reload.result()
 
 
 def test_a_handler_that_is_away_for_a_moment_does_not_end_it(accepted, handler, widgets):

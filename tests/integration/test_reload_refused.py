@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGHUP with a configuration that cannot be taken: nothing changes, and why is told."""
+import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,6 +40,34 @@ def test_a_wrong_configuration_changes_nothing(configured, devserver, handler, w
     configured.configure(devserver, [watch("widgets", handler)], workers=3)
     configured.reload()
     assert len(configured.children("worker")) == 3
+
+
+def test_reconciledctl_says_how_a_reload_ended(configured, devserver, handler, make_handler, widgets):
+    def reload(*words, code=0):
+        done = configured.ctl.run("reload", *words)
+        assert done.returncode == code, done
+        return done.stdout if code == 0 else done.stderr
+
+    assert "the configuration has not changed" in reload()
+    assert not json.loads(reload("--json"))["restarted"]
+    configured.configure(devserver, [watch("widgets", handler)], worker=3)
+    assert 'did you mean "workers"' in reload(code=70)
+    # It waits for the end of a restart in place, also of one that is under way.
+    handler.behave(handler.held)
+    widgets.create("a", spec={})
+    handler.wait_for(name="a")
+    configured.configure(devserver, [watch("widgets", handler)], workers=3)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(reload, "--json", "--timeout", "5s")
+        configured.wait_for_log(message_id=MESSAGE_ID["RELOADING"])
+        joined = pool.submit(reload)
+        assert not waiting.done()
+        handler.let_go()
+        answer = json.loads(waiting.result())
+        assert answer["restarted"] and answer["done"] and "no run began for" in answer["message"] == joined.result().strip()
+    assert len(configured.children("worker")) == 3
+    configured.stop()
+    assert "no operator is running" in reload(code=69)
 
 
 def test_what_no_process_could_be_told_is_not_taken(configured, devserver, handler, widgets):
