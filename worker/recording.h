@@ -4,7 +4,7 @@
  * Recordings of runs, for people: request, answer and result of each, as one file a run in a folder
  * (`record:`); or, when a handler is run by hand, as one file that also has each exchange with the API
  * server. Each line is a JSON object with a `type`: run, request, answer, exchange, end. Mode 0600. Of a
- * Secret there is its name and no more; a watch of Secrets leaves requests and answers out.
+ * Secret there are its name and its keys, and no value (redact.h); a watch of Secrets leaves requests and answers out.
  *
  * Recording never fails a run: a failure is logged once.
  */

@@ -38,11 +38,36 @@ static bool is_to_go(const struct worker *worker, const cJSON *value)
 
 static void reduce(cJSON *object)
 {
-        static const char *const of_object[] = {"apiVersion", "kind", "metadata"};
+        static const char *const of_object[] = {"apiVersion", "kind", "metadata", "type"};
         static const char *const of_metadata[] = {"name", "namespace", "uid"};
 
         keep_only(object, of_object, ELEMENTS(of_object));
         keep_only(cJSON_GetObjectItemCaseSensitive(object, "metadata"), of_metadata, ELEMENTS(of_metadata));
+}
+
+/* Its keys, each with the same word. NULL: the Secret has none, or no memory. */
+static cJSON *redact_values(const cJSON *secret, const char *name, const char *word)
+{
+        const cJSON *values = cJSON_GetObjectItemCaseSensitive(secret, name), *value;
+        cJSON *words = cJSON_IsObject(values) ? cJSON_CreateObject() : NULL;
+
+        if (words)
+                cJSON_ArrayForEach(value, values) cJSON_AddStringToObject(words, value->string, word);
+        return words;
+}
+
+/* A handler that gets a recorded request again finds the keys that it looks for, and what it reads of `data` is
+ * base64. */
+static void reduce_secret(cJSON *secret)
+{
+        cJSON *data = redact_values(secret, "data", "cmVkYWN0ZWQ=");
+        cJSON *strings = redact_values(secret, "stringData", "redacted");
+
+        reduce(secret);
+        if (data)
+                cJSON_AddItemToObject(secret, "data", data);
+        if (strings)
+                cJSON_AddItemToObject(secret, "stringData", strings);
 }
 
 static bool redact(const struct worker *worker, cJSON *value)
@@ -51,7 +76,7 @@ static bool redact(const struct worker *worker, cJSON *value)
         bool found = false;
 
         if (is_to_go(worker, value)) {
-                reduce(value);
+                reduce_secret(value);
                 return true;
         }
         cJSON_ArrayForEach(member, value) found = redact(worker, member) || found;

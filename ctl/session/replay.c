@@ -41,7 +41,7 @@ struct replay {
         const struct config *config;
         struct recorded *recorded;
         struct session_replay *order;
-        size_t count, skipped;
+        size_t count, skipped, redacted;
         size_t position, different; /* while comparing */
         struct recorded again;
         cJSON *differences; /* for programs */
@@ -105,7 +105,7 @@ static bool prepare_replay(struct replay *replay, struct recorded *recorded, str
         enum run_action action;
         enum run_reason reason;
 
-        if (!recorded->run || !recorded->end || !cJSON_IsObject(body) || recorded->redacted ||
+        if (!recorded->run || !recorded->end || !cJSON_IsObject(body) ||
             !has_watch(replay, trace_text(recorded->run, "watch")) ||
             !recorded_action(trace_text(recorded->run, "action"), &action) ||
             !run_reason_parse(trace_text(recorded->run, "reason"), &reason))
@@ -141,6 +141,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
                         r == -EBADMSG ? "is not a record (lines of JSON)" : strerror(-r));
                 replay->skipped++;
         } else if (prepare_replay(replay, recorded, &replay->order[replay->count])) {
+                replay->redacted += recorded->redacted;
                 replay->count++;
                 return 0;
         } else {
@@ -289,8 +290,10 @@ static void tell_replay(struct replay *replay)
                 printf("%zu %s: %zu as recorded, %zu different", replay->count,
                        counted(replay->count, "run", "runs"), replay->count - replay->different,
                        replay->different);
+                if (replay->redacted > 0)
+                        printf("; %zu with Secrets, each value of which is \"redacted\"", replay->redacted);
                 if (replay->skipped > 0)
-                        printf("; %zu left out (with Secrets, of another watch, or unreadable)",
+                        printf("; %zu left out (of a confidential or another watch, or unreadable)",
                                replay->skipped);
                 puts("");
                 return;
@@ -298,6 +301,7 @@ static void tell_replay(struct replay *replay)
         answer = cJSON_CreateObject();
         cJSON_AddNumberToObject(answer, "runs", (double)replay->count);
         cJSON_AddNumberToObject(answer, "different", (double)replay->different);
+        cJSON_AddNumberToObject(answer, "redacted", (double)replay->redacted);
         cJSON_AddNumberToObject(answer, "leftOut", (double)replay->skipped);
         cJSON_AddItemToObject(answer, "differences", TAKE_PTR(replay->differences));
         (void)ctl_print_json(answer);

@@ -213,15 +213,47 @@ def test_what_was_recorded_runs_again(operator, handler, by_hand, recorded):
     assert "+ result: the handler exited with 3: broken" in by_hand("replay", folder, expect=1).stdout
 
 
-def test_no_secret_is_recorded(handler, by_hand, recorded):
-    handler.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": "hunter2"}},
-                                 CHILD]})
-    folder = recorded([watch("widgets", handler)], ["a"], lambda: len(records(recorded.folder)) == 1)
-    [(_, _, answer, _)] = records(folder)
+PASSWORD_ONCE = """import base64, json, os
+children = json.load(open(os.environ["REQUEST"]))["children"]
+password = base64.b64decode(children[0]["data"]["p"]).decode() if children else "hunter2"
+print(json.dumps({"children": [
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": password}},
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"ours": str(bool(password))}}]}))
+"""
+
+
+def test_no_secret_is_recorded_and_its_runs_are_replayed(operator, handler, by_hand, recorded, widgets):
+    script = by_hand.folder / "password.py"
+    operator.user.give(script.write_text(PASSWORD_ONCE, encoding="utf-8") and script, 0o644)
+    handler.behave(f"/usr/bin/python3 {script}")
+
+    def finished():  # the second run has the Secret in its request
+        kept = records(recorded.folder)
+        if len(kept) == 1 and "labels" not in widgets.get("a")["metadata"]:
+            widgets.merge_patch("a", {"spec": {"size": 2}, "metadata": {"labels": {"second": "run"}}})
+        return len(kept) > 1
+
+    folder = recorded([watch("widgets", handler, owns=[{"apiVersion": "v1", "kind": "Secret"}])], ["a"], finished)
+    kept = records(folder)
+    (_, _, answer, _), (_, request, again, _) = kept[0], kept[-1]
     assert answer["redacted"] and [child["kind"] for child in answer["body"]["children"]] == ["Secret", "ConfigMap"]
+    assert request["redacted"] and request["body"]["children"][0]["data"] == {"p": "cmVkYWN0ZWQ="}
+    assert again["body"]["children"][0]["stringData"] == {"p": "redacted"}
     assert "hunter2" not in "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
     assert by_hand("replay", folder).stdout == \
-        "0 runs: 0 as recorded, 0 different; 1 left out (with Secrets, of another watch, or unreadable)\n"
+        '{0} runs: {0} as recorded, 0 different; {0} with Secrets, each value of which is "redacted"\n'.format(len(kept))
+    script.write_text(PASSWORD_ONCE.replace('"p": password', '"q": password'), encoding="utf-8")
+    shown = by_hand("replay", folder, expect=1).stdout
+    assert "hunter2" not in shown and f"{len(kept)} different" in shown, shown
+
+
+def test_runs_of_a_watch_of_secrets_are_left_out(handler, by_hand, recorded, api):
+    handler.answer({"patch": {"data": {"p": "aHVudGVyMg=="}}})
+    api.resource("v1", "secrets", "default").create("s", data={"p": "aHVudGVyMg=="})
+    folder = recorded([watch("secrets", handler, "v1", "Secret")], [], lambda: records(recorded.folder))
+    assert "aHVudGVyMg" not in "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
+    assert "0 runs: 0 as recorded, 0 different; " in (said := by_hand("replay", folder).stdout)
+    assert "left out (of a confidential or another watch, or unreadable)\n" in said
 
 
 def test_a_serving_handler_is_replayed(operator, sandbox, by_hand, recorded):
