@@ -325,12 +325,14 @@
         LIST(change, change)
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent
- * after every LIST (relists included). generation: of the store. complete=true once per LIST. */
+ * after every LIST (relists included). generation: of the store. other_cluster: than the one of the ledger, so what is
+ * missing counts as not deleted. */
 #define MESSAGE_synced_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         STR(resource_version)                                                                               \
         U64(objects)                                                                                        \
         U64(generation)                                                                                     \
+        BOOL(other_cluster)                                                                                 \
         STR(cluster)                                                                                        \
         STR(scope)
 

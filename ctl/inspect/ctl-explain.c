@@ -244,8 +244,11 @@ static bool say_gone(const struct facts *facts, struct text *text)
                 return false;
         text_append_string(
                 text,
-                "it was handled, and the watch does not know it any more: the watch is checking whether it "
-                "was deleted or left the selection");
+                ctl_is(facts->watch, "otherCluster")
+                        ? "it was handled in another cluster than this one: the state folder belongs to that "
+                          "one, and the operator does not know whether the object still exists there"
+                        : "it was handled, and the watch does not know it any more: the watch is checking "
+                          "whether it was deleted or left the selection");
         return true;
 }
 

@@ -54,7 +54,8 @@ static int name_width(const cJSON *watches)
 
 static void print_watch(const cJSON *watch, int width, bool wide)
 {
-        bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0;
+        bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0 ||
+                       ctl_is(watch, "otherCluster");
         char buffer[64];
 
         if (trouble)
@@ -74,6 +75,10 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    %s\n", ctl_text(watch, "reason"));
         if (ctl_text(watch, "missingNamespaces")[0])
                 printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
+        if (ctl_is(watch, "otherCluster"))
+                puts("    this is another cluster than the one that the state folder belongs to, so objects that "
+                     "are missing here are not treated as deleted: point the operator back to its cluster, or "
+                     "give it another state folder");
         if (ctl_is(watch, "handlerStale"))
                 puts("    " CTL_STALE_HANDLER);
         if (ctl_text(watch, "limitsWeakened")[0])

@@ -92,6 +92,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "degradedSince",
                     watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
         json_bool(json, "confidential", watch->config->confidential);
+        json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",

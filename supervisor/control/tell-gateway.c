@@ -44,6 +44,13 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                 ret->live = ret->ready = false;
         }
         FOREACH_WATCH(watch, &supervisor->controller) {
+                if (ret->ready && watch->other_cluster) {
+                        snprintf(ret->reason, sizeof(ret->reason),
+                                 "watch %s: the API server is another cluster than the one that the state "
+                                 "folder belongs to",
+                                 watch->config->name);
+                        ret->ready = false;
+                }
                 if (!ret->ready || watch->health == WATCH_ABSENT ||
                     (watch->synced && watch->health != WATCH_FAILED))
                         continue;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of an event, from the server's write to the handler and back, on the devserver."""
+import shutil
+
 import pytest
 
 from harness import wait_until, watch
@@ -182,6 +184,18 @@ def test_another_cluster_behind_the_same_url_deletes_nothing(make_devserver, ope
     start()
     operator.wait_for_log("is another cluster", level="error")
     operator.wait_synced()
+    said = "another cluster than the one that the state folder belongs to"
+    assert said in operator.ctl.run("status").stdout and operator.ctl.status()["watches"][0]["otherCluster"]
+    assert operator.ctl.run("health").returncode == 0
+    unready = operator.ctl.run("health", "--ready")
+    assert unready.returncode == 70 and said in unready.stdout
+    assert "it was handled in another cluster" in operator.ctl.run("explain", "widgets", "default/a").stdout
+    operator.stop()
+    shutil.rmtree(operator.state_directory)
+    operator.state_directory.mkdir(mode=0o700)
+    operator.user.give(operator.state_directory, 0o700)
+    start().wait_synced()
+    assert operator.ctl.run("health", "--ready").returncode == 0 and said not in operator.ctl.run("status").stdout
     operator.stop()
     assert len(handler.requests(action="deleted")) == 1
     asked = devserver.requests(lambda request: request["path"].endswith("/namespaces/kube-system"))
@@ -189,7 +203,6 @@ def test_another_cluster_behind_the_same_url_deletes_nothing(make_devserver, ope
 
 
 def test_a_lost_store_loses_no_deletion(devserver, operator, handler, widgets):
-    import shutil
     operator.configure(devserver, [watch("widgets", handler)])
     operator.start_ready().wait_synced()
     uid = widgets.create("a", spec={})["metadata"]["uid"]

@@ -64,6 +64,7 @@ void synced_tell(struct watcher *watcher)
         struct message_synced synced = {
                 .watch = watcher->config->watch,
                 .resource_version = watcher->stream[0].resource_version,
+                .other_cluster = watcher->deletions_suspended,
                 .cluster = watcher->cluster,
                 .scope = watcher->scope,
         };

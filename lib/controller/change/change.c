@@ -397,6 +397,7 @@ int change_synced(struct watch *watch, const struct message_synced *synced)
         if (r < 0)
                 return r;
         watch->synced = true;
+        watch->other_cluster = synced->other_cluster;
         watch->synced_realtime = controller->now.realtime;
         watch->objects = synced->objects;
         watch->generation = synced->generation;
