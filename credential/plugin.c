@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "ipc/log.h"
+#include "os/file.h"
 #include "process/process.h"
 
 #define TIMEOUT_USEC USEC_PER_MINUTE
@@ -120,24 +121,6 @@ fail:
 
 /* ---- which program */
 
-/* As a shell finds it. NULL with errno. */
-static char *find_in_path(const char *command)
-{
-        const char *path = getenv("PATH");
-
-        for (path = path ? path : "/usr/bin:/bin"; *path;) {
-                size_t length = strcspn(path, ":");
-                char *candidate = format_string("%.*s/%s", (int)length, path, command);
-
-                if (!candidate || (length > 0 && access(candidate, X_OK) == 0))
-                        return candidate;
-                free(candidate);
-                path += length + (path[length] == ':');
-        }
-        errno = ENOENT;
-        return NULL;
-}
-
 static char **make_command(const struct kubeconfig_exec *exec)
 {
         size_t count = 0;
@@ -148,7 +131,7 @@ static char **make_command(const struct kubeconfig_exec *exec)
         made = calloc(count + 2, sizeof(char *));
         if (!made)
                 return NULL;
-        made[0] = strchr(exec->command, '/') ? strdup(exec->command) : find_in_path(exec->command);
+        made[0] = strchr(exec->command, '/') ? strdup(exec->command) : file_in_path(exec->command);
         for (size_t i = 0; i < count && made[i]; i++)
                 made[i + 1] = strdup(exec->argument[i]);
         if (made[0] && (count == 0 || made[count]))

@@ -122,3 +122,20 @@ char *program_path(const char *folder, const char *name)
         }
         return format_string(RECONCILED_LIBEXECDIR "/%s", name);
 }
+
+char *file_in_path(const char *command)
+{
+        const char *path = getenv("PATH");
+
+        for (path = path ? path : "/usr/bin:/bin"; *path;) {
+                size_t length = strcspn(path, ":");
+                char *candidate = format_string("%.*s/%s", (int)length, path, command);
+
+                if (!candidate || (length > 0 && access(candidate, X_OK) == 0))
+                        return candidate;
+                free(candidate);
+                path += length + (path[length] == ':');
+        }
+        errno = ENOENT;
+        return NULL;
+}

@@ -25,6 +25,8 @@ struct file_rules {
 };
 int file_replace(const char *path, const char *temporary, const void *bytes, size_t size,
                  const struct file_rules *rules);
+/* Where a shell finds this command: owned by the caller, or NULL with errno. */
+char *file_in_path(const char *command);
 int file_sync_folder(const char *folder); /* the names in it are on the disk then; 0 or a negative errno */
 
 /*

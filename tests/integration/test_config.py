@@ -98,6 +98,24 @@ def test_a_program_that_is_not_beside_the_configuration(operator, beside, check,
     assert code == 78 and "reconciled.yaml:6: watches[0].handler.exec: " in output and said in output, output
 
 
+@pytest.mark.parametrize("line, code, said", [
+    ("#!/bin/sh\r\n", 78, "/handler: its first line ends with a carriage return"),
+    ("#!/usr/bin/env sh\r\n", 78, "/handler: its first line ends with a carriage return"),
+    ("#! /usr/bin/pyton3 -u\n", 78, "/handler: its interpreter /usr/bin/pyton3: No such file or directory"),
+    ("#!/usr/bin/env pyton3\n", 0, "/handler: its interpreter pyton3 is not in the PATH here"),
+    ("#!/usr/bin/env -S pyton3 -u\n", 0, None),
+    ("#!/usr/bin/env sh\n", 0, None),
+    ("#!/bin/sh", 0, None),
+    ("#!", 0, None),
+    ("echo\r\n", 0, None),
+    ("", 0, None),
+])
+def test_the_first_line_of_a_script(beside, check, line, code, said):
+    beside.write_text(line, encoding="utf-8", newline="")
+    found, output = check(BESIDE)
+    assert found == code and (said in output if said else "/handler: " not in output), output
+
+
 def test_a_handler_beside_the_configuration_runs(operator, beside, devserver, widgets):
     """It starts in /, as every handler does; a reload finds it again."""
     operator.configure(devserver, [{**watch("widgets", []), "handler": {"exec": ["./handler", "beside"]}}])

@@ -11,6 +11,7 @@
 #include "config/read/expand.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"
+#include "os/file.h"
 
 /* Mistakes in handler.credentials and handler.kubernetes. */
 
@@ -298,6 +299,54 @@ static const char *program_problem(struct reader *reader, const char *program, e
         return kind == HANDLER_PLUGIN ? "no readable file" : "no executable file (is chmod +x missing?)";
 }
 
+#define FIRST_LINE_MAX 256 /* as much as the kernel reads */
+
+/* Whether env(1) finds the program that follows it. A handler has its PATH from the operator, or its own. */
+static bool is_found(const struct config_handler *handler, const char *name)
+{
+        _cleanup_free_ char *path = file_in_path(name);
+
+        for (size_t i = 0; i < handler->environment_count; i++)
+                if (handler->environment[i].name && strcmp(handler->environment[i].name, "PATH") == 0)
+                        return true; /* who knows */
+        return path || errno != ENOENT;
+}
+
+/* Of all that is wrong with a script's first line, the kernel says no more than "no such file", as if the script were
+ * missing. */
+static void check_first_line(struct reader *reader, const yaml_node_t *node, const char *key,
+                             const struct config_handler *handler)
+{
+        const char *program = handler->exec[0], *interpreter, *name;
+        _cleanup_fclose_ FILE *file = fopen(program, "re");
+        char line[FIRST_LINE_MAX] = "", *rest;
+
+        if (!file || !fgets(line, sizeof(line), file) || strncmp(line, "#!", 2) != 0)
+                return;
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] && line[strlen(line) - 1] == '\r') {
+                problem_add(
+                        reader, node, false, key,
+                        "%s: its first line ends with a carriage return, as on Windows, which would be a part "
+                        "of the interpreter's name; end its lines with a newline alone",
+                        program);
+                return;
+        }
+        rest = line + 2;
+        rest += strspn(rest, " \t");
+        interpreter = strsep(&rest, " \t");
+        if (interpreter[0] == '/' && access(interpreter, X_OK) < 0)
+                problem_add(reader, node, false, key, "%s: its interpreter %s: %s", program, interpreter,
+                            strerror(errno));
+        if (!rest || strcmp(interpreter, "/usr/bin/env") != 0)
+                return;
+        rest += strspn(rest, " \t");
+        name = strsep(&rest, " \t");
+        if (name[0] && !strpbrk(name, "-=/") && !is_found(handler, name))
+                problem_add(reader, node, true, key, "%s: its interpreter %s is not in the PATH here",
+                            program, name);
+}
+
 static void check_command(struct reader *reader, yaml_node_t *node, const char *path,
                           const struct config_watch *watch)
 {
@@ -315,6 +364,8 @@ static void check_command(struct reader *reader, yaml_node_t *node, const char *
                             program);
         else if ((problem = program_problem(reader, program, kind)))
                 problem_add(reader, place, false, key, "%s: %s", program, problem);
+        else if (kind != HANDLER_PLUGIN)
+                check_first_line(reader, place, key, &watch->handler);
 }
 
 /* ---- what it is given */
