@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "credential/credential-message.h"
 #include "credential/handlers/account.h"
+#include "kubeconfig/credential-message.h"
 #include "kubeconfig/secret.h"
 
 int credential_send(struct credential *credential)
 {
         struct message_credential message;
-        int r = credential_message(credential, &message);
+        int r = credential_message(&credential->current, credential->serial, &message);
 
         if (r >= 0)
                 r = child_send(credential->child, MESSAGE_CREDENTIAL, &message);

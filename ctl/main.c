@@ -295,7 +295,7 @@ static const struct verb verb[] = {
          "one file",
          verb_check,
          "[FILE]",
-         "Says every mistake with its line; nothing is sent"},
+         "Says every mistake with its line, also kinds that the server does not serve; changes nothing"},
         {"health",
          "a probe: silent and 0 when all is well",
          "jR",

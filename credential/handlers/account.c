@@ -12,10 +12,10 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "credential/credential-message.h"
 #include "credential/handlers/files.h"
 #include "credential/retry-delay.h"
 #include "credential/separate.h"
+#include "kubeconfig/credential-message.h"
 #include "json/json.h"
 
 #define LIFE_SEC       3600 /* asked for; the server decides */
@@ -264,7 +264,7 @@ int account_published(struct credential *credential)
 
         if (!credential->client)
                 return 0;
-        r = credential_message(credential, &message);
+        r = credential_message(&credential->current, credential->serial, &message);
         if (r >= 0)
                 r = kube_client_set_credential(credential->client, &message);
         free((void *)(uintptr_t)message.header);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "config/handler-limits.h"
+#include "ctl/check/served.h"
 #include "ctl/check/unit.h"
 #include "ctl/output/output.h"
 #include "kubeconfig/kubeconfig.h"
@@ -30,9 +31,9 @@ struct report {
         bool has_cluster;
         int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
         struct error cluster_error;
+        char *not_asked; /* why the server does not say which kinds it serves; NULL: it does */
 };
 
-/* Nothing is sent, no plugin is run. */
 static void check_cluster(struct report *report)
 {
         struct kubeconfig_options options = {report->config->kubeconfig, report->config->context};
@@ -51,6 +52,8 @@ static void check_cluster(struct report *report)
         r = kubeconfig_load(&options, &report->cluster, &report->cluster_error);
         report->has_cluster = r >= 0;
         report->cluster_status = r == -ENOENT && !options.path[0] ? 0 : r;
+        if (r >= 0)
+                report->not_asked = served_check(report->config, &report->cluster, &report->problems);
 }
 
 static void print_cluster(const struct report *report)
@@ -161,6 +164,9 @@ static cJSON *make_notes(const struct report *report)
         add_users_notes(notes, config);
         add_deletions_note(notes, config);
         add_children_notes(notes, config);
+        if (report->not_asked)
+                add_note(notes, "the server was not asked whether it serves these kinds: %s",
+                         report->not_asked);
         return notes;
 }
 
@@ -190,8 +196,9 @@ static void print_report(const struct report *report)
         printf("%s: operator %s, %zu %s, %u %s: %s\n", report->path ? report->path : "the configuration",
                config->operator_name, config->watch_count, counted(config->watch_count, "watch", "watches"),
                config->workers, counted(config->workers, "worker", "workers"),
-               report->cluster_status < 0 ? "its access to the cluster cannot be used"
-                                          : "no mistakes found");
+               report->cluster_status < 0             ? "its access to the cluster cannot be used"
+               : config_has_errors(&report->problems) ? "the server does not serve all of its kinds"
+                                                      : "no mistakes found");
         print_notes(report);
         print_cluster(report);
 }
@@ -224,7 +231,9 @@ static int print_report_json(const struct report *report)
         cJSON *document = cJSON_CreateObject(), *problems;
         int r;
 
-        cJSON_AddBoolToObject(document, "valid", report->config && report->cluster_status >= 0);
+        cJSON_AddBoolToObject(document, "valid",
+                              report->config && report->cluster_status >= 0 &&
+                                      !config_has_errors(&report->problems));
         problems = cJSON_AddArrayToObject(document, "problems");
         for (size_t i = 0; i < report->problems.count; i++)
                 add_problem(problems, &report->problems.problem[i]);
@@ -240,24 +249,6 @@ static int print_report_json(const struct report *report)
         return r;
 }
 
-static void add_limits_warning(struct config_problems *problems, const struct config_watch *watch,
-                               const char *why, const char *weakened)
-{
-        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
-        struct config_problem *problem;
-
-        if (!grown)
-                return;
-        problems->problem = grown;
-        problem = &grown[problems->count];
-        *problem = (struct config_problem){.line = watch->line, .warning = true};
-        problem->file = strdup(watch->file);
-        problem->key = strdup("handler.limits");
-        problem->text = format_string("of watch %s cannot be enforced as configured, because %s: %s",
-                                      watch->name, why, weakened);
-        problems->count += problem->file && problem->key && problem->text;
-}
-
 /* At best, on this machine: whether a control group is delegated is known where the operator runs. */
 static void check_limits(struct report *report)
 {
@@ -269,7 +260,9 @@ static void check_limits(struct report *report)
 
                 config_limits_weakened(watch, controllers, weakened, sizeof(weakened));
                 if (weakened[0])
-                        add_limits_warning(&report->problems, watch, why, weakened);
+                        config_problem_add(&report->problems, watch, true, "handler.limits",
+                                           "they cannot be enforced as configured, because %s: %s", why,
+                                           weakened);
         }
 }
 
@@ -291,13 +284,16 @@ int ctl_check(const char *path, bool json)
                 (void)print_report_json(&report);
         else
                 print_report(&report);
-        r = r < 0 || report.cluster_status < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+        r = r < 0 || report.cluster_status < 0 || config_has_errors(&report.problems)
+                    ? EXIT_CODE_CONFIGURATION
+                    : EXIT_CODE_OK;
         config_problems_done(&report.problems);
         config_free(report.config);
         if (report.has_cluster)
                 kubeconfig_done(&report.cluster);
         unit_credential_done(&report.unit);
         error_done(&report.cluster_error);
+        free(report.not_asked);
         return r;
 }
 

@@ -52,6 +52,29 @@ void config_problems_done(struct config_problems *problems)
         *problems = (struct config_problems){0};
 }
 
+void config_problem_add(struct config_problems *problems, const struct config_watch *watch, bool warning,
+                        const char *key, const char *format, ...)
+{
+        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        struct config_problem *problem;
+        va_list arguments;
+
+        if (!grown)
+                return;
+        problems->problem = grown;
+        problem = &grown[problems->count];
+        *problem = (struct config_problem){.line = watch->line, .warning = warning};
+        text_printf(&text, "of watch %s: ", watch->name);
+        va_start(arguments, format);
+        text_vprintf(&text, format, arguments);
+        va_end(arguments);
+        problem->file = strdup(watch->file);
+        problem->key = strdup(key);
+        problem->text = text_take(&text);
+        problems->count += problem->file && problem->key && problem->text;
+}
+
 int config_problem_format(const struct config_problem *problem, struct text *line)
 {
         text_append_string(line, problem->file);

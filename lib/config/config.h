@@ -171,6 +171,10 @@ bool config_has_errors(const struct config_problems *problems); /* more than war
 struct config *config_new(void);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);
+/* One more, found later, at the place of the watch; the text begins with the watch's name. It is left out for lack of
+ * memory. */
+void config_problem_add(struct config_problems *problems, const struct config_watch *watch, bool warning,
+                        const char *key, const char *format, ...) _printf_(5, 6);
 /* "file:line: key: text" into `line`. */
 int config_problem_format(const struct config_problem *problem, struct text *line);
 DEFINE_CLEANUP(struct config *, config_free);

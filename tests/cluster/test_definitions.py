@@ -40,3 +40,18 @@ def test_a_definition_and_its_object_in_one_answer(cluster, operator, handler, n
     assert definitions.get(definition["metadata"]["name"])["metadata"]["uid"] == made, "it was not deleted in between"
     assert {request.body["attempt"] for request in handler.requests()} == {1}
     operator.stop()
+
+
+def test_check_knows_what_the_server_serves(cluster, operator, handler, namespace):
+    def check(**first):
+        operator.configure(cluster, [{**watch("widgets", handler, namespaces=[namespace]), **first}])
+        done = operator.ctl.check(operator.config_file)
+        return done.returncode, done.stdout
+
+    code, said = check(owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+    assert code == 0 and "no mistakes found" in said and "was not asked" not in said, said
+    for first, meant in (({"kind": "Widgte"}, "Widget"), ({"apiVersion": "example.com/v2"}, "example.com/v1"),
+                         ({"owns": [{"apiVersion": "apps/v1", "kind": "deployments"}]}, "Deployment"),
+                         ({"owns": [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]}, "apps/v1")):
+        code, said = check(**first)
+        assert code == 78 and f'did you mean "{meant}"?' in said, said

@@ -143,3 +143,44 @@ def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, wid
     wait_until(lambda: operator.ctl.status()["failing"], "the failure")
     error = operator.ctl.status()["failing"][0]["lastError"]
     assert "children.force" in error and "Apply failed with 1 conflict" in error, json.dumps(error)
+
+
+NOT_SERVED = [
+    ({"kind": "Widgte"}, 'kind: of watch widgets: the server has no kind Widgte in example.com/v1; did you mean "Widget"?'),
+    ({"kind": "widget"}, 'did you mean "Widget"?'),
+    ({"kind": "widgets"}, 'did you mean "Widget"?'),
+    ({"apiVersion": "example.com/v2"}, 'the server has no example.com/v2; did you mean "example.com/v1"?'),
+    ({"apiVersion": "exmaple.com/v1"}, 'the server has no exmaple.com/v1; did you mean "example.com/v1"?'),
+    ({"apiVersion": "v2", "kind": "Pod"}, 'the server has no v2; did you mean "v1"?'),
+    ({"owns": [{"apiVersion": "v1", "kind": "configMap"}]}, 'did you mean "ConfigMap"?'),
+    ({"children": {"kinds": [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]}},
+     'children.kinds: of watch widgets: the server has no apps/v1beta1; did you mean "apps/v1"?'),
+]
+
+
+@pytest.mark.parametrize("first, said", NOT_SERVED, ids=lambda value: json.dumps(value) if isinstance(value, dict) else "")
+def test_check_asks_the_server_for_kinds(devserver, operator, first, said):
+    operator.configure(devserver, [{**watch("widgets"), "handler": {"exec": ["/bin/true"]}, **first}])
+    done = operator.ctl.check(operator.config_file)
+    assert done.returncode == 78 and said in done.stdout and "no mistakes found" not in done.stdout, done
+    assert f"{operator.config_file}:4: " in done.stdout
+    assert not json.loads(operator.ctl.run("check", "--json", str(operator.config_file)).stdout)["valid"]
+
+
+def test_check_where_the_server_tells_nothing(devserver, operator):
+    def checked(code=0):
+        done = operator.ctl.check(operator.config_file)
+        assert done.returncode == code, done
+        return done.stdout
+
+    first = {**watch("widgets"), "handler": {"exec": ["/bin/true"]}}
+    operator.configure(devserver, [{**first, "apiVersion": "elsewhere.org/v1"}])
+    assert "warning: " in (said := checked()) and "the server has no elsewhere.org/v1 (is its CRD installed?)" in said
+    operator.configure(devserver, [{**first, "kind": "Widgte", "required": False}])
+    assert "warning: " in (said := checked()) and 'did you mean "Widget"?' in said, "it may come later"
+    operator.configure(devserver, [first])
+    assert "was not asked" not in (said := checked()) and "no mistakes found" in said
+    devserver.fault(match={"verb": "discovery"}, status=403, times=0)
+    assert "note: the server was not asked whether it serves these kinds: " in checked()
+    devserver.kill()
+    assert "note: the server was not asked whether it serves these kinds: " in checked()

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/check/served.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <systemd/sd-event.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/text.h"
+#include "ctl/ctl-answer.h"
+#include "kube/client.h"
+#include "kubeconfig/credential-message.h"
+#include "json/json.h"
+
+#define TIMEOUT_USEC (5 * USEC_PER_SEC) /* a check is to say something soon */
+#define DISTANCE_MAX 3                  /* above which a word is another one */
+
+struct served {
+        struct config_problems *problems;
+        sd_event *event;
+        struct kube_client *client;
+        cJSON *lists;  /* by apiVersion: its resource list, or null where there is none */
+        cJSON *groups; /* the list of groups; NULL before it is needed */
+        cJSON *answer; /* of the request that has ended */
+        bool ended;
+        char *trouble; /* why it is not asked any more */
+};
+
+/* ---- asking */
+
+static void on_answer(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct served *served = userdata;
+
+        served->ended = true;
+        if (response->error.failure == KUBE_FAILURE_NONE)
+                served->answer = json_parse(response->body, response->body_size);
+        if (!served->answer && response->http_status == 404)
+                served->answer = cJSON_CreateNull();
+        if (!served->answer)
+                served->trouble = format_string("%s", response->error.message ? response->error.message
+                                                                              : "it answers no JSON");
+}
+
+/* The answer, null for 404. NULL: there is none, and no more questions. */
+static cJSON *ask_server(struct served *served, const char *path)
+{
+        struct kube_request request = {
+                .method = "GET",
+                .path = path,
+                .timeout_usec = TIMEOUT_USEC,
+                .on_done = on_answer,
+                .userdata = served,
+        };
+        int r = served->trouble ? -ECANCELED : kube_client_start(served->client, &request, NULL);
+
+        for (served->ended = false; r >= 0 && !served->ended;)
+                r = sd_event_run(served->event, UINT64_MAX);
+        if (r < 0 && !served->trouble)
+                served->trouble = format_string("%s", strerror(-r));
+        return TAKE_PTR(served->answer);
+}
+
+static const cJSON *resources_of(struct served *served, const char *api_version)
+{
+        cJSON *list = cJSON_GetObjectItemCaseSensitive(served->lists, api_version);
+        char path[256];
+
+        if (list)
+                return list;
+        snprintf(path, sizeof(path), "%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
+        list = ask_server(served, path);
+        if (list)
+                cJSON_AddItemToObject(served->lists, api_version, list);
+        return list;
+}
+
+/* ---- what was meant */
+
+static void keep_nearest(const char *word, const char *other, size_t distance, const char **best,
+                         size_t *least)
+{
+        if (distance >= *least || distance >= strlen(word))
+                return;
+        *least = distance;
+        *best = other;
+}
+
+/* Whether the list has the kind; else *ret_near is the one that is nearly the same, or NULL. */
+static bool has_kind(const cJSON *list, const char *kind, const char **ret_near)
+{
+        size_t least = DISTANCE_MAX;
+        const cJSON *item;
+
+        *ret_near = NULL;
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
+        {
+                const char *name = ctl_text(item, "name"), *other = ctl_text(item, "kind");
+
+                if (strchr(name, '/'))
+                        continue; /* a subresource may be of another kind */
+                if (strcmp(other, kind) == 0)
+                        return true;
+                keep_nearest(kind, other,
+                             strcasecmp(kind, other) == 0 || strcasecmp(kind, name) == 0
+                                     ? 0
+                                     : word_distance(kind, other),
+                             ret_near, &least);
+        }
+        return false;
+}
+
+static bool is_same_group(const char *api_version, const char *other)
+{
+        const char *slash = strchr(api_version, '/');
+        size_t length = slash ? (size_t)(slash - api_version) + 1 : 0;
+
+        return strncmp(api_version, other, length) == 0 && (length > 0 || !strchr(other, '/'));
+}
+
+static const char *nearest_version(struct served *served, const char *api_version)
+{
+        const char *best = NULL;
+        size_t least = DISTANCE_MAX;
+        const cJSON *group, *version;
+
+        if (!served->groups)
+                served->groups = ask_server(served, "/apis");
+        cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
+        {
+                /* Versions come in the order in which the server prefers them. */
+                cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(group, "versions"))
+                {
+                        const char *other = ctl_text(version, "groupVersion");
+
+                        keep_nearest(api_version, other,
+                                     is_same_group(api_version, other) ? 0
+                                                                       : word_distance(api_version, other),
+                                     &best, &least);
+                }
+        }
+        return !best && is_same_group(api_version, "v1") ? "v1" : best;
+}
+
+/* ---- each kind */
+
+static void check_kind(struct served *served, const struct config_watch *watch, const char *key,
+                       const char *api_version, const char *kind)
+{
+        const cJSON *list = resources_of(served, api_version);
+        const char *near;
+
+        if (!list || has_kind(list, kind, &near))
+                return;
+        if (cJSON_IsNull(list)) {
+                near = nearest_version(served, api_version);
+                if (!served->trouble)
+                        config_problem_add(served->problems, watch, !near || !watch->required, key,
+                                           near ? "the server has no %s; did you mean \"%s\"?"
+                                                : "the server has no %s (is its CRD installed?)%s",
+                                           api_version, near ? near : "");
+        } else {
+                config_problem_add(served->problems, watch, !near || !watch->required, key,
+                                   near ? "the server has no kind %s in %s; did you mean \"%s\"?"
+                                        : "the server has no kind %s in %s (is its CRD installed?)%s",
+                                   kind, api_version, near ? near : "");
+        }
+}
+
+static int begin(struct served *served, const struct kubeconfig *cluster)
+{
+        struct message_credential credential;
+        int r = credential_message(cluster, 1, &credential);
+
+        if (r >= 0)
+                r = sd_event_new(&served->event);
+        if (r >= 0)
+                r = kube_client_new(served->event, "reconciledctl/" RECONCILED_VERSION, &served->client);
+        if (r >= 0)
+                r = kube_client_set_credential(served->client, &credential);
+        free((void *)(uintptr_t)credential.header);
+        served->lists = cJSON_CreateObject();
+        return r;
+}
+
+char *served_check(const struct config *config, const struct kubeconfig *cluster,
+                   struct config_problems *problems)
+{
+        struct served served = {.problems = problems};
+        int r;
+
+        if (cluster->exec.command)
+                return format_string("it would take the credential plugin %s", cluster->exec.command);
+        r = begin(&served, cluster);
+        if (r < 0)
+                served.trouble = format_string("%s", strerror(-r));
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                check_kind(&served, watch, "kind", watch->api_version, watch->kind);
+                for (size_t k = 0; k < watch->answers_count; k++)
+                        check_kind(&served, watch, "children.kinds", watch->answers[k].api_version,
+                                   watch->answers[k].kind);
+        }
+        cJSON_Delete(served.lists);
+        cJSON_Delete(served.groups);
+        kube_client_free(served.client);
+        sd_event_unref(served.event);
+        return served.trouble;
+}
