@@ -382,6 +382,82 @@ const cJSON *json_find_overflow(const cJSON *item)
         return found;
 }
 
+/* ---- duplicates */
+
+struct names {
+        const cJSON **member;
+        size_t allocated;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+        return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
+}
+
+static int find_among_members(const cJSON *object, struct names *names, const cJSON **ret)
+{
+        size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
+        const cJSON *member;
+
+        if (count < 2)
+                return 0;
+        if (count > names->allocated) {
+                const cJSON **grown = reallocarray((void *)names->member, count, sizeof(*grown));
+
+                if (!grown)
+                        return -ENOMEM;
+                names->member = grown;
+                names->allocated = count;
+        }
+        cJSON_ArrayForEach(member, object) names->member[i++] = member;
+        qsort((void *)names->member, count, sizeof(*names->member), compare_names);
+        for (i = 1; i < count && !*ret; i++)
+                if (strcmp(names->member[i - 1]->string, names->member[i]->string) == 0)
+                        *ret = names->member[i];
+        return 0;
+}
+
+static int find_duplicate(const cJSON *item, struct names *names, const cJSON **ret)
+{
+        int r = cJSON_IsObject(item) ? find_among_members(item, names, ret) : 0;
+
+        for (const cJSON *child = item->child; child && r >= 0 && !*ret; child = child->next)
+                r = find_duplicate(child, names, ret);
+        return r;
+}
+
+int json_find_duplicate(const cJSON *root, const cJSON **ret)
+{
+        struct names names = {0};
+        int r;
+
+        *ret = NULL;
+        r = find_duplicate(root, &names, ret);
+        free((void *)names.member);
+        return r;
+}
+
+static bool append_path(const cJSON *at, const cJSON *item, struct text *out)
+{
+        size_t before = out->size, index = 0;
+
+        for (const cJSON *child = at->child; child; child = child->next) {
+                if (child->string)
+                        text_printf(out, "%s%s", before > 0 ? "." : "", child->string);
+                else
+                        text_printf(out, "[%zu]", index++);
+                if (child == item || append_path(child, item, out))
+                        return true;
+                out->size = before;
+        }
+        return false;
+}
+
+void json_append_path(const cJSON *root, const cJSON *item, struct text *out)
+{
+        (void)append_path(root, item, out);
+}
+
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *root = NULL;

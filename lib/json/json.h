@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
+
 /* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
 #define JSON_DEPTH_MAX 10240
 
@@ -34,4 +36,9 @@ double json_number(const cJSON *item, double otherwise);
 /* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL:
  * there is none. Borrowed from the tree. */
 const cJSON *json_find_overflow(const cJSON *item);
+/* A member whose name another member of its object has as well; NULL: there is none. Sorts the names, so that an
+ * object may have any number of members. 0 or -ENOMEM. Borrowed from the tree. */
+int json_find_duplicate(const cJSON *root, const cJSON **ret);
+/* Appends where the item stands in the tree: children[0].data.key. */
+void json_append_path(const cJSON *root, const cJSON *item, struct text *out);
 cJSON *json_new_integer(int64_t value); /* NULL: no memory */

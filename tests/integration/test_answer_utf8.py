@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON is UTF-8. Other bytes in an answer are a permanent error of the handler, and the devserver takes none."""
+"""JSON is UTF-8. Other bytes in an answer are a permanent error of the handler, and the devserver takes none. So is a key
+twice: API servers take the last one, and others the first."""
 import json
 
 import pytest
@@ -43,6 +44,20 @@ def test_other_bytes_are_no_answer_of_a_serving_handler(devserver, operator, san
     operator.start_ready().wait_synced()
     widgets.create("w")
     is_refused(operator, devserver, 27)
+    operator.stop()
+
+
+def test_a_key_twice_is_no_answer(devserver, operator, handler, widgets, api):
+    """One that a tool has made: the first value would be lost without a word."""
+    many = ", ".join(f'"key{number}": "1"' for number in range(3000))
+    child = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {%s, "key7": "2"}}' % many
+    handler.behave(f"cat <<'END'\n{{\"children\": [{child}]}}\nEND")
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    operator.wait_for_log("the handler's answer: children[0].data.key7 stands there twice", key="default/w")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["permanent"] == 1, "the failure")
+    assert not api.resource("v1", "configmaps", "default").names()
     operator.stop()
 
 

@@ -69,8 +69,6 @@ static int check_patch(const cJSON *patch, struct error *error)
         {
                 if (strcmp(member->string, "metadata") != 0)
                         continue;
-                if (metadata)
-                        return wrong_answer(error, "patch.metadata", "stands there twice");
                 if (!cJSON_IsObject(member))
                         return wrong_answer(error, "patch.metadata", "must be an object");
                 metadata = member;
@@ -219,6 +217,21 @@ static int check_numbers(const cJSON *root, struct error *error)
                 number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
 }
 
+/* Of two texts for one key, no reader can know which one the author has meant. */
+static int check_duplicates(const cJSON *root, struct error *error)
+{
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+        const cJSON *duplicate;
+
+        if (json_find_duplicate(root, &duplicate) < 0)
+                return error_set(error, -ENOMEM, "no memory for the handler's answer");
+        if (!duplicate)
+                return 0;
+        json_append_path(root, duplicate, &path);
+        return error_set(error, -EINVAL, "the handler's answer: %.300s stands there twice; keep one of them",
+                         path.data ? path.data : duplicate->string);
+}
+
 /* Describes the mistake at which json_read() stopped. */
 static const char *describe_mistake(const char *text, size_t size, size_t where)
 {
@@ -243,12 +256,14 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                         "must escape (at byte %zu of stdout)",
                         start + (size_t)control);
         r = json_read(output + start, size, ret, &where);
-        if (r >= 0)
-                return check_numbers(*ret, error);
         if (r == -ENOMEM)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
-        return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
-                         describe_mistake(output + start, size, where), start + where);
+        if (r < 0)
+                return error_set(error, -EINVAL,
+                                 "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
+                                 describe_mistake(output + start, size, where), start + where);
+        r = check_duplicates(*ret, error);
+        return r < 0 ? r : check_numbers(*ret, error);
 }
 
 static int take_members(struct answer *answer, struct error *error)
@@ -265,7 +280,6 @@ static int take_members(struct answer *answer, struct error *error)
         return 0;
 }
 
-/* Where a key stands twice, the last one counts, as in the tree. */
 static int take_text(struct span key, struct span value, void *userdata)
 {
         struct answer *answer = userdata;

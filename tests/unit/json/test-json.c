@@ -175,12 +175,40 @@ static void test_numbers(void **state)
         (void)state;
 }
 
+/* An answer may have ever so many keys in one object. */
+static void test_duplicates(void **state)
+{
+        struct text text = TEXT_EMPTY, path = TEXT_EMPTY;
+        const cJSON *found;
+        cJSON *tree;
+
+        text_append_string(&text, "{\"a\":[{},{\"b\":{\"\":0");
+        for (int i = 0; i < 200000; i++)
+                text_printf(&text, ",\"%d\":0", i * 7919 % 200003);
+        text_append_string(&text, "}}]}");
+        tree = json_parse(text.data, text.size);
+        assert_int_equal(json_find_duplicate(tree, &found), 0);
+        assert_null(found);
+        cJSON_Delete(tree);
+        text.size -= strlen("}}]}");
+        text_append_string(&text, ",\"4711\":1}}]}");
+        tree = json_parse(text.data, text.size);
+        assert_int_equal(json_find_duplicate(tree, &found), 0);
+        json_append_path(tree, found, &path);
+        assert_string_equal(path.data, "a[1].b.4711");
+        cJSON_Delete(tree);
+        text_done(&path);
+        text_done(&text);
+        (void)state;
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_what_comes_back), cmocka_unit_test(test_neighbours_differ),
                 cmocka_unit_test(test_what_is_no_json), cmocka_unit_test(test_depth),
                 cmocka_unit_test(test_where),           cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_duplicates),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
