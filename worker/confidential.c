@@ -52,3 +52,89 @@ const char *confidential_words(bool confidential, const struct kube_error *error
                  error->http_status, error->reason ? error->reason : "");
         return buffer;
 }
+
+/* ---- who the operator is */
+
+static const char *behind_bracket(const char *text)
+{
+        size_t depth = 0;
+
+        for (; *text; text++) {
+                depth += *text == '(';
+                if (*text == ')' && --depth == 0)
+                        return text + 1;
+        }
+        return text;
+}
+
+/* " (SERVER, as IDENTITY)", as lib/kube adds it to a refusal. */
+static size_t asked_as_size(const char *text)
+{
+        const char *end = behind_bracket(text + 1);
+
+        return memmem(text, (size_t)(end - text), ", as ", 5) ? (size_t)(end - text) : 0;
+}
+
+/* User "NAME" cannot ..., as an API server says it. The text may have been cut before. */
+static size_t user_size(const char *text)
+{
+        const char *end = strchr(text + strlen("User \""), '"');
+
+        return !end ? strlen(text) : strncmp(end + 1, " cannot ", 8) == 0 ? (size_t)(end + 1 - text) : 0;
+}
+
+static bool begins(const char *text, const char *with, size_t size)
+{
+        return size > 0 && strncmp(text, with, size) == 0;
+}
+
+/* Where tenants would find us. */
+struct address {
+        const char *server, *host;
+        size_t server_size, host_size; /* host_size 0: it may be any other's */
+};
+
+/* Of a failure to connect, libcurl's words name the host again, behind the server. */
+static struct address address_in(const char *text, const char *server)
+{
+        const char *scheme = strstr(server, "://");
+        struct address address = {server, scheme ? scheme + 3 : server, strlen(server), 0};
+
+        address.host += address.host[0] == '[';
+        if (server[0] && strstr(text, server))
+                address.host_size = strcspn(address.host, address.host[-1] == '[' ? "]" : ":/");
+        return address;
+}
+
+/* How many bytes stand here for something that is not shown. 0: none. */
+static size_t hidden_size(const char *text, const struct address *address, const char **ret_instead)
+{
+        *ret_instead = "";
+        if (begins(text, " (http", 6) && asked_as_size(text) > 0)
+                return asked_as_size(text);
+        *ret_instead = "the operator's user";
+        if (begins(text, "User \"", 6) && user_size(text) > 0)
+                return user_size(text);
+        *ret_instead = "the API server";
+        if (begins(text, address->server, address->server_size))
+                return address->server_size;
+        return begins(text, address->host, address->host_size) ? address->host_size : 0;
+}
+
+void confidential_hide_operator(const struct worker *worker, const char *text, char *buffer, size_t size)
+{
+        struct address address = address_in(text, kube_client_server(worker->client));
+        const char *instead;
+        size_t used = 0, hidden;
+
+        while (*text && used + 1 < size) {
+                hidden = hidden_size(text, &address, &instead);
+                if (hidden == 0) {
+                        buffer[used++] = *text++;
+                        continue;
+                }
+                used += (size_t)snprintf(buffer + used, size - used, "%s", instead);
+                text += hidden;
+        }
+        buffer[used < size ? used : size - 1] = '\0';
+}

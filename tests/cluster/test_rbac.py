@@ -98,6 +98,9 @@ def test_rights_that_are_lost_for_a_while(cluster, operator, make_handler, widge
         return
     operator.wait_for_log("cannot patch resource", message_id=MESSAGE_ID["WATCH_DEGRADED"])
     wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["RUN_FAILED"])) >= 4, "more refusals than attempts")
+    events = cluster.api.resource("events.k8s.io/v1", "events", widgets.namespace)
+    [note, *_] = wait_until(lambda: [each["note"] for each in events.list()["items"] if "cannot patch" in each["note"]], "the Event")
+    assert "the operator's user cannot patch resource" in note and "system:serviceaccount" not in note, note
     merge(cluster, path, {"rules": role["rules"]})
     wait_until(lambda: widgets.get(name).get("status") == {"seen": True}, "the status")
     operator.wait_for_log("works again", message_id=MESSAGE_ID["WATCH_RECOVERED"])

@@ -145,6 +145,38 @@ def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, wid
     assert "children.force" in error and "Apply failed with 1 conflict" in error, json.dumps(error)
 
 
+WORDS = 'configmaps "child" is forbidden: User "system:serviceaccount:ops:operator" cannot patch resource "configmaps" in API group ""'
+
+
+@pytest.mark.parametrize("fault, shown", [
+    ({"status": 403, "reason": "Forbidden", "message": WORDS},
+     'all it needs: configmaps "child" is forbidden: the operator\'s user cannot patch resource "configmaps" in API group ""'),
+    ({"status": 401, "reason": "Unauthorized", "message": "Unauthorized"}, "cannot be applied: Unauthorized"),
+    ({"reset": True}, "the API server: "),
+])
+def test_tenants_do_not_learn_who_the_operator_is(devserver, operator, handler, widgets, api, fault, shown):
+    """Its user, the server's address and its files: the log has them, what is written to the object has not."""
+    devserver.fault(match={"resource": "configmaps", "verb": "patch"}, times=0, **fault)
+    handler.answer({"children": [CHILD]})
+    operator.configure(devserver, [watch("widgets", handler, readyCondition=True, retry={"first": "100ms"})])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    server = devserver.url.rstrip("/")
+    events = api.resource("events.k8s.io/v1", "events", "default")
+
+    def said():
+        conditions = widgets.get("w").get("status", {}).get("conditions", [])
+        return [each["message"] for each in conditions if each["status"] == "False"], [each["note"] for each in events.list()["items"]]
+
+    wait_until(lambda: all(said()), lambda: f"the condition and the Event: {said()}")
+    operator.stop()
+    for text in sum(said(), []):
+        assert shown in text, text
+        for secret in (server, server.split("://")[1].split(":", maxsplit=1)[0], "system:serviceaccount", "kubeconfig", " as user "):
+            assert secret not in text, text
+    assert server in operator.output.text() and ("status" not in fault or " as user " in operator.output.text())
+
+
 NOT_SERVED = [
     ({"kind": "Widgte"}, 'kind: of watch widgets: the server has no kind Widgte in example.com/v1; did you mean "Widget"?'),
     ({"kind": "widget"}, 'did you mean "Widget"?'),

@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "kube/path.h"
+#include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
 #include "worker/run/run.h"
 #include "worker/write/refusal.h"
@@ -512,7 +513,8 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
                 }
         if (result == RESULT_SETTLING && run->action == ACTION_FINALIZE) {
                 event.reason = "CleanupWaits";
-                event.note = text;
+                confidential_hide_operator(recorder->worker, text, note, sizeof(note));
+                event.note = note;
                 if (run->watch->config->events)
                         record(recorder, &event);
                 return;

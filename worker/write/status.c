@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "object/fingerprint.h"
+#include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
 #include "worker/write/condition.h"
 #include "worker/write/merge.h"
@@ -157,7 +158,10 @@ int status_prepare(struct run *run)
                 }
                 told.message = run->answer.message;
                 if (dependents_waiting(run)) {
-                        snprintf(waiting, sizeof(waiting), "waiting for %s", dependents_waiting(run));
+                        snprintf(waiting, sizeof(waiting), "waiting for ");
+                        confidential_hide_operator(run->worker, dependents_waiting(run),
+                                                   waiting + strlen(waiting),
+                                                   sizeof(waiting) - strlen(waiting));
                         told = (struct condition){type, "False", "Waiting", waiting};
                 }
                 list = merge_conditions(run, tells_ready ? &told : NULL, true);
@@ -256,11 +260,12 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
 {
         const char *first = run->order->first_error;
 
+        _cleanup_free_ char *both = NULL;
+
         /* The text about a rollback begins with the cause itself. */
         if (first[0] && strncmp(first, text, strlen(first)) != 0)
-                snprintf(message, size, "%s; last: %s", first, text);
-        else
-                snprintf(message, size, "%s", text);
+                both = format_string("%s; last: %s", first, text);
+        confidential_hide_operator(run->worker, both ? both : text, message, size);
         utf8_clean(message);
 }
 
