@@ -376,7 +376,7 @@
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
- * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
+ * kinds: of its children, with their number, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
  * not_started: of RESULT_UNAVAILABLE: its program is what was not available. write: what the run did to
  * children, in order; writes_left_out: how many more. */
@@ -544,8 +544,8 @@
  * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's jq
  * programs are not run on it; twin_doubtful: nor those of other watches of its kind. at_least_version: of
  * our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
- * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: of which
- * it had children, and where ("v1/Node,apps/v1/Deployment@default"), should it have lost their list.
+ * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: how
+ * many children it had, of which kinds, and where ("3,v1/Node,apps/v1/Deployment@default"), should it have lost their list.
  * handed_out: a run of it was given to a worker before, as far as the ledger knows. taken: of an object that
  * has left, another watch of its kind has had it, and owes its end. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \

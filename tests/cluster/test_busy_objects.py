@@ -5,7 +5,7 @@ import pytest
 from harness import watch
 from harness.busy import (change_while_the_handler_runs, finalize_in_spite_of_heartbeats,
                           others_are_left_alone_when_the_record_is_lost, pruned_though_the_record_is_lost,
-                          released_only_when_lost_children_are_gone, run_in_spite_of_heartbeats)
+                          released_only_when_lost_children_are_gone, run_in_spite_of_heartbeats, shortened)
 
 
 @pytest.fixture
@@ -45,3 +45,7 @@ def elsewhere(cluster, namespace):
                                       others_are_left_alone_when_the_record_is_lost])
 def test_the_record_is_lost(start, handler, widgets, elsewhere, scenario):
     scenario(start, handler, widgets, elsewhere)
+
+
+def test_the_record_is_shortened(start, handler, widgets, elsewhere):
+    pruned_though_the_record_is_lost(start, handler, widgets, elsewhere, shortened)

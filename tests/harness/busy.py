@@ -125,6 +125,22 @@ def replaced(widgets, **spec):
     return wait_until(attempt, "the replacement")
 
 
+def shortened(widgets, keep=1, **spec):
+    """A tool has cut the list of children, and has left the last `keep`."""
+    now = widgets.get("w")
+    [(key, record)] = [(key, value) for key, value in now["metadata"]["annotations"].items() if key.endswith("/children")]
+    entries = record.split(",")[2 - keep:]
+    assert len(entries) == keep
+    widgets.merge_patch("w", {"metadata": {"annotations": {key: ",".join(entries)}}, **({"spec": spec} if spec else {})})
+
+
+def emptied(widgets, **spec):
+    shortened(widgets, 0, **spec)
+
+
+LOST = [replaced, emptied, shortened]
+
+
 def with_children(start, handler, widgets, place, **more):
     operator = start(**{**BUSY, "readyCondition": False, **more})
     answer_reconcile(handler, {"children": [child("a", place), child("b", place)], "status": {"made": 1}})
@@ -133,10 +149,10 @@ def with_children(start, handler, widgets, place, **more):
     return operator
 
 
-def pruned_though_the_record_is_lost(start, handler, widgets, place):
+def pruned_though_the_record_is_lost(start, handler, widgets, place, lose=replaced):
     operator = with_children(start, handler, widgets, place, finalizer=False)
     answer_reconcile(handler, {"children": [child("b", place)], "status": {"made": 2}})
-    replaced(widgets, size=2)
+    lose(widgets, size=2)
     wait_until(lambda: made(widgets, 2), "the second run")
     assert not place.exists("a") and place.exists("b")
     record = [value for key, value in widgets.get("w")["metadata"]["annotations"].items() if key.endswith("/children")]
@@ -144,10 +160,10 @@ def pruned_though_the_record_is_lost(start, handler, widgets, place):
     operator.stop()
 
 
-def released_only_when_lost_children_are_gone(start, handler, widgets, place):
+def released_only_when_lost_children_are_gone(start, handler, widgets, place, lose=replaced):
     operator = with_children(start, handler, widgets, place)
     operator.stop()
-    replaced(widgets, size=1)
+    lose(widgets, size=1)
     widgets.delete("w")
     assert widgets.exists("w")
     operator.start_ready()

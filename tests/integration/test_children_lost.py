@@ -3,7 +3,7 @@
 import pytest
 
 from harness import wait_until, watch
-from harness.busy import (others_are_left_alone_when_the_record_is_lost, pruned_though_the_record_is_lost,
+from harness.busy import (LOST, others_are_left_alone_when_the_record_is_lost, pruned_though_the_record_is_lost,
                           released_only_when_lost_children_are_gone)
 from harness.operator import MESSAGE_ID
 
@@ -35,12 +35,14 @@ def elsewhere(api):
     return api.resource("v1", "configmaps", "other")
 
 
-def test_pruned_though_the_record_is_lost(start, handler, widgets, elsewhere):
-    pruned_though_the_record_is_lost(start, handler, widgets, elsewhere)
+@pytest.mark.parametrize("lose", LOST)
+def test_pruned_though_the_record_is_lost(start, handler, widgets, elsewhere, lose):
+    pruned_though_the_record_is_lost(start, handler, widgets, elsewhere, lose)
 
 
-def test_released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere):
-    released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere)
+@pytest.mark.parametrize("lose", LOST)
+def test_released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere, lose):
+    released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere, lose)
 
 
 def test_others_are_left_alone_when_the_record_is_lost(start, handler, widgets, elsewhere):

@@ -64,6 +64,7 @@ struct dependents {
         struct {
                 bool done;
                 char *next_page; /* continue token; NULL: the first page */
+                size_t found;    /* that the list on the object lacked */
         } recall;
         struct {
                 bool begun;

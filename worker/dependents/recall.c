@@ -18,7 +18,7 @@
 #define ITEM_MAX     ((size_t)4 * 1024 * 1024)
 #define TIMEOUT_USEC (60 * USEC_PER_SEC)
 
-/* ---- kinds and namespaces, as the ledger keeps them: "v1/Node,apps/v1/Deployment@default" */
+/* ---- kinds and namespaces, as the ledger keeps them: "3,v1/Node,apps/v1/Deployment@default" */
 
 static bool is_before(const struct dependent_list *list, size_t count, const char *api_version,
                       const char *kind, const char *namespace_name)
@@ -37,16 +37,18 @@ int recall_kinds(const struct dependents *dependents, struct text *out)
         struct dependent_list list = {0};
         int r;
 
-        if (dependents->present || dependents->cleanup || dependents->undo ||
+        if (dependents->present || (!record && (dependents->cleanup || dependents->undo)) ||
             (dependents->lost.count > 0 && !dependents->recall.done))
                 return -ENODATA;
         r = record ? dependent_list_from_record(record, &list) : 0;
+        if (list.count > 0)
+                text_printf(out, "%zu", list.count);
         for (size_t i = 0; i < list.count; i++) {
                 const struct dependent *item = &list.item[i];
 
                 if (!is_before(&list, i, item->api_version, item->kind, item->namespace_name))
-                        text_printf(out, "%s%s/%s%s%s", out->size > 0 ? "," : "", item->api_version,
-                                    item->kind, item->namespace_name[0] ? "@" : "", item->namespace_name);
+                        text_printf(out, ",%s/%s%s%s", item->api_version, item->kind,
+                                    item->namespace_name[0] ? "@" : "", item->namespace_name);
         }
         dependent_list_done(&list);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
@@ -141,9 +143,9 @@ static int add_owned_kinds(struct dependents *dependents)
 int recall_begin(struct dependents *dependents)
 {
         const struct run *run = dependents->run;
-        _cleanup_free_ char *record = notes_find_record(run, object_json(run));
 
-        if (record)
+        /* Without a number, as of an object that is new to the watch, 0. */
+        if (dependents->known.count > 0 && dependents->known.count >= strtoull(run->order->kinds, NULL, 10))
                 return 0;
         return run->order->kinds[0] ? add_entries(dependents, run->order->kinds)
                                     : add_owned_kinds(dependents);
@@ -182,10 +184,12 @@ static int take_item(const char *item, size_t size, void *userdata)
         dependent.kind = strdup(kind->kind);
         if (r >= 0 && (!dependent.api_version || !dependent.kind || !dependent.namespace_name))
                 r = -ENOMEM;
-        if (r < 0 || !is_ours(dependents, &dependent, item, size)) {
+        if (r < 0 || dependent_list_has(&dependents->known, &dependent) ||
+            !is_ours(dependents, &dependent, item, size)) {
                 dependent_done(&dependent);
                 return r;
         }
+        dependents->recall.found++;
         return dependent_list_add(&dependents->known, &dependent);
 }
 
@@ -288,10 +292,11 @@ int recall_next(struct dependents *dependents)
         if (dependents->recall.done)
                 drop_kept(dependents);
         /* An object that is new to this watch, and another's before, has lost nothing. */
-        if (dependents->recall.done && dependents->run->object.json && dependents->known.count > 0)
-                log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
-                            "by their label",
-                            dependents->run->order->watch, dependents->run->order->key,
-                            dependents->known.count, counted(dependents->known.count, "was", "were"));
+        if (dependents->recall.done && dependents->run->object.json && dependents->recall.found > 0)
+                log_warning(
+                        "watch %s, %s: the list of its children was taken off it or shortened; %zu of them %s "
+                        "found by their label",
+                        dependents->run->order->watch, dependents->run->order->key, dependents->recall.found,
+                        counted(dependents->recall.found, "was", "were"));
         return 0;
 }
