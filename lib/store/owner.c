@@ -67,16 +67,30 @@ static int visit_range(struct store *store, enum store_table table, MDB_val key,
         return r == -ENOENT ? 0 : r;
 }
 
+/* A key in the database has no NUL behind it, and visitors read it as a string. */
+static int visit_record(const struct range *range, const MDB_val *key, const MDB_val *value)
+{
+        char name[KEY_MAX + 1];
+        struct store_object object;
+        int r = record_decode(key, value, &object);
+
+        if (r < 0)
+                return r;
+        if (key->mv_size > KEY_MAX)
+                return -EBADMSG;
+        memcpy(name, key->mv_data, key->mv_size);
+        name[key->mv_size] = '\0';
+        object.key = name;
+        return range->visit(&object, range->userdata);
+}
+
 /* The pair names the object. One that is gone meanwhile is passed over. */
 static int visit_owned(const struct range *range, const MDB_val *pair, const MDB_val *nothing _unused_)
 {
         MDB_val key = {pair->mv_size - range->owner, (char *)pair->mv_data + range->owner}, value;
-        struct store_object object;
         int r = store_errno(mdb_get(range->transaction, range->store->table[TABLE_OBJECTS], &key, &value));
 
-        if (r >= 0)
-                r = record_decode(&key, &value, &object);
-        return r < 0 ? (r == -ENOENT ? 0 : r) : range->visit(&object, range->userdata);
+        return r < 0 ? (r == -ENOENT ? 0 : r) : visit_record(range, &key, &value);
 }
 
 int store_visit_owned(struct store *store, const char *uid, const char *prefix, store_visit_t visit,
@@ -90,19 +104,11 @@ int store_visit_owned(struct store *store, const char *uid, const char *prefix, 
                      : visit_range(store, TABLE_OWNERS, pair, strlen(uid) + 1, visit_owned, visit, userdata);
 }
 
-static int visit_object(const struct range *range, const MDB_val *key, const MDB_val *value)
-{
-        struct store_object object;
-        int r = record_decode(key, value, &object);
-
-        return r < 0 ? r : range->visit(&object, range->userdata);
-}
-
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata)
 {
         MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
 
-        return visit_range(store, TABLE_OBJECTS, start, 0, visit_object, visit, userdata);
+        return visit_range(store, TABLE_OBJECTS, start, 0, visit_record, visit, userdata);
 }
 
 /* ---- how much it is: where a value lies and how long it is stands beside its key */

@@ -182,7 +182,7 @@ static void test_an_owners_objects_in_one_namespace(void **state)
         struct store *reader;
 
         fixture_open(fixture);
-        for (const char *const *key = (const char *const[]){"m/a", "n/a", "n/b", "na/c", NULL}; *key;
+        for (const char *const *key = (const char *const[]){"n/cc", "m/a", "n/a", "n/b", "na/c", NULL}; *key;
              key++) {
                 struct store_object object = {.key = (char *)(uintptr_t)*key,
                                               .uid = (char[]){"9"},
@@ -196,8 +196,8 @@ static void test_an_owners_objects_in_one_namespace(void **state)
         }
         assert_int_equal(store_commit(fixture->store), 0);
         assert_int_equal(store_reader_new(fixture->folder, &reader), 0);
-        assert_owned(reader, "1", "n/", "n/a n/b ");
-        assert_owned(reader, "1", "", "m/a n/a n/b na/c ");
+        assert_owned(reader, "1", "n/", "n/a n/b n/cc ");
+        assert_owned(reader, "1", "", "m/a n/a n/b n/cc na/c ");
         assert_owned(reader, "2", "", "");
         store_free(reader);
         assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
