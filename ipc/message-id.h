@@ -12,6 +12,7 @@
 #define MESSAGE_ID_CHILD_FATAL         "d9a4f6c8e2b14d3f8b7a5c0e1f92d36b" /* the cause of death, first */
 #define MESSAGE_ID_CONFIGURATION_WRONG "3f5e8a1c7b9d4e02a6c4d8f1b0e7295a"
 #define MESSAGE_ID_WATCH_SYNCED        "b71e4c9a0d3f4826958fae6d2c1b7053"
+#define MESSAGE_ID_WATCH_BEHIND        "8a0d9de3378a4ab28e8cc5a7abea7e00"
 #define MESSAGE_ID_WATCH_DEGRADED      "0ac6d2e5f8174b9c83de5a7f4b1c962e"
 #define MESSAGE_ID_WATCH_RECOVERED     "e4b80f1d6c2a4735b9e0d7c3a5f8162c"
 #define MESSAGE_ID_WATCH_FAILED        "8396e8f5667b41d58a58d64cb458bde3"

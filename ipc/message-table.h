@@ -68,7 +68,8 @@
         STR(name)                                                                                           \
         U64(value)
 
-/* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event;
+/* A key that may need a run. kind: enum change_kind. resource_version: of CHANGE_CHILD those of the children that have
+ * changed, "10.15.-20" (-: the last one of a child that is gone), or "" if that is not known. first: part of a first sync or a relist, not an event;
  * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it. finalizer: enum
  * finalizer_state.
  */
@@ -545,9 +546,11 @@
  * programs are not run on it; twin_doubtful: nor those of other watches of its kind. at_least_version: of
  * our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
  * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: how
- * many children it had, of which kinds, and where ("3,v1/Node,apps/v1/Deployment@default"), should it have lost their list.
+ * many children it had, of which kinds, where, and in which versions (object/child-kinds.h), should it have
+ * lost their list.
  * handed_out: a run of it was given to a worker before, as far as the ledger knows. taken: of an object that
- * has left, another watch of its kind has had it, and owes its end. */
+ * has left, another watch of its kind has had it, and owes its end. behind: how often in a row this run was
+ * RESULT_BEHIND. owned_degraded: the watch of an owned kind is; its store is not believed. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -567,6 +570,8 @@
         BOOL(twin_doubtful)                                                                                 \
         BOOL(handed_out)                                                                                    \
         BOOL(taken)                                                                                         \
+        U64(behind)                                                                                         \
+        BOOL(owned_degraded)                                                                                \
         U64(generation)
 
 /* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker:

@@ -68,6 +68,9 @@ enum run_action {
         ACTION_COUNT
 };
 
+/* After so many RESULT_BEHIND in a row, a second in all, a store is not expected to catch up soon. */
+#define BEHIND_MAX 50
+
 enum run_result {
         RESULT_SUCCESS,
         RESULT_RETRY,     /* failed; again after the object's backoff */

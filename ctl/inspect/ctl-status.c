@@ -91,6 +91,10 @@ static void print_watch(const cJSON *watch, int width, bool wide)
         if (ctl_is(watch, "unsure"))
                 printf("    the runs in flight at the last end are unknown: objects whose resourceVersion "
                        "has changed since their last run run once\n");
+        if (ctl_number(watch, "behindSince") > 0)
+                printf("    behind: for %s it has not shown what the operator wrote itself; those objects wait for "
+                       "that\n",
+                       ctl_since(watch, "behindSince", buffer, sizeof(buffer)));
         if (ctl_text(watch, "waitsFor")[0])
                 printf("    its runs wait until watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)

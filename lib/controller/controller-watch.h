@@ -103,7 +103,8 @@ struct watch {
         void *finalized;
         uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
         size_t doubt_count;                             /* objects that its watcher has died over */
-        bool unsure; /* its rows may not say what was handled last (change/unsure.c) */
+        uint64_t behind_realtime; /* since when its store is known to lack our own writes; 0: it is not */
+        bool unsure;              /* its rows may not say what was handled last (change/unsure.c) */
 };
 
 /* All, in order; NULL begins and ends. */

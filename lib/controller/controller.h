@@ -32,7 +32,8 @@
 #include "ipc/log.h"
 #include "queue/queue.h"
 
-#define RUNS_AT_ONCE 16
+#define RUNS_AT_ONCE   16
+#define CHILD_NEWS_MAX 16
 
 /* A run that a worker was given. */
 struct assignment {
@@ -42,6 +43,13 @@ struct assignment {
         uint64_t attempt;        /* as the handler is told */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
+        /* Changes of children that came while it was under way: at its end those are dropped that it made itself. */
+        struct child_news {
+                uint64_t version;
+                unsigned watch;
+                bool deleted; /* or not this owner's any more: its last version */
+        } news[CHILD_NEWS_MAX];
+        size_t news_count;
 };
 
 struct worker {

@@ -2,6 +2,7 @@
 #include "object/identity.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define API_VERSION_MAX (253 + 1 + 63)
@@ -172,4 +173,11 @@ bool owner_is(const struct owner *owner, const char *key, const char *uid)
 
         name = name && !strchr(key, '/') ? name + 1 : owner->key;
         return owner->key[0] && strcmp(owner->uid, uid) == 0 && strcmp(name, key) == 0;
+}
+
+uint64_t resource_version_number(const char *version)
+{
+        size_t digits = strspn(version, "0123456789");
+
+        return digits > 0 && digits < 19 && version[digits] == '\0' ? strtoull(version, NULL, 10) : 0;
 }

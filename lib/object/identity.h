@@ -27,6 +27,9 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
 /* Whether text that is not of this release's making, as of an older store, keeps to the bounds. */
 bool identity_fits(const char *key, const char *uid);
 
+/* resourceVersions are numbers, by contract since Kubernetes 1.35; 0 if it is not a number, and so has no order. */
+uint64_t resource_version_number(const char *version);
+
 /* The owner of one kind that an object's owner references name. */
 struct owner {
         char key[IDENTITY_KEY_MAX + 1]; /* as an owner in the object's own namespace; "": there is none */

@@ -34,8 +34,9 @@ struct entry {
         uint64_t run, due, ready_since;
         unsigned watch;
         enum entry_place place;
-        bool settling; /* while it is delayed */
-        size_t line;   /* the ready list in which it stands: enum queue_priority, or LINE_URGENT */
+        bool settling;  /* while it is delayed */
+        uint8_t behind; /* runs in a row that ended so */
+        size_t line;    /* the ready list in which it stands: enum queue_priority, or LINE_URGENT */
         char key[];
 };
 

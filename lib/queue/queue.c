@@ -436,6 +436,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
                 .sequence = work->sequence,
                 .reason = work->reason,
                 .waited_usec = now - ready_since,
+                .behind = entry->behind,
         };
 }
 
@@ -576,6 +577,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 
         if (!entry)
                 return -ENOENT;
+        entry->behind = !outcome->behind ? 0 : entry->behind < UINT8_MAX ? entry->behind + 1 : UINT8_MAX;
         if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
                 drop_work(&entry->update);
         if (outcome->backs_off && work_is_of(entry->nudge, work->uid) && !entry->nudge->bare)
@@ -591,7 +593,6 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         } else {
                 work_free(work);
         }
-
         at_rest = entry_settle(queue, entry, now);
         if (ret_at_rest)
                 *ret_at_rest = at_rest;

@@ -69,6 +69,7 @@ struct queue_run {
         uint64_t fingerprint, sequence;
         enum run_reason reason;
         uint64_t waited_usec; /* since it became ready */
+        unsigned behind;      /* how often in a row its end was `behind`, at most 255 */
 };
 
 struct queue_counts {
@@ -100,6 +101,7 @@ struct queue_outcome {
         uint64_t delay_usec;    /* not handled: again after this; handled: with `again` set, as a new run */
         bool again;             /* handled, but requeueAfter is set: delay_usec from now */
         bool backs_off;         /* the run failed: a nudge is no reason to run before its time */
+        bool behind;            /* nothing ran, because the store is behind our own writes */
         enum run_reason reason; /* why the next run is due (RUN_RETRY, RUN_REQUEUE_AFTER) */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "object/hash.h"
+#include "object/identity.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
@@ -161,6 +162,23 @@ static int find_sequence(struct store *store, MDB_val *index, unsigned char byte
         return 0;
 }
 
+/* Of several children that have changed, all versions are told, so that the owner's run is told apart from others. "": too
+ * many, or one of them is unknown. */
+static int add_versions(struct store *store, MDB_val *sequence, const char *version, struct text *out)
+{
+        struct record_change old;
+        MDB_val value;
+
+        if (mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
+            decode_change(sequence, &value, &old) >= 0) {
+                if (!version[0] || !old.resource_version[0] ||
+                    strlen(old.resource_version) + 1 + strlen(version) > IDENTITY_VERSION_MAX)
+                        return text_append_string(out, "");
+                text_printf(out, "%s.", old.resource_version);
+        }
+        return text_append_string(out, version);
+}
+
 /* An event outranks a first sync: what changed since must not wait behind everything that merely exists. */
 static bool was_event(struct store *store, MDB_val *sequence)
 {
@@ -173,7 +191,7 @@ static bool was_event(struct store *store, MDB_val *sequence)
 
 static int put_change(struct store *store, const struct record_change *change)
 {
-        _cleanup_text_ struct text record = TEXT_EMPTY;
+        _cleanup_text_ struct text record = TEXT_EMPTY, versions = TEXT_EMPTY;
         struct record_change merged = *change;
         unsigned char bytes[8];
         char buffer[KEY_MAX];
@@ -186,6 +204,12 @@ static int put_change(struct store *store, const struct record_change *change)
                 return r;
         if (merged.first && was_event(store, &sequence))
                 merged.first = false;
+        if (change->kind == CHANGE_CHILD) {
+                r = add_versions(store, &sequence, change->resource_version, &versions);
+                if (r < 0)
+                        return r;
+                merged.resource_version = versions.data ? versions.data : "";
+        }
         r = encode(sequence_value(&sequence), &merged, &record);
         if (r < 0)
                 return r;

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "object/hash.h"
+#include "object/identity.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
+#include "store/reader.h"
 
 #define META_KEY        "meta"
 #define EPOCH_KEY       "epoch"
@@ -53,17 +55,16 @@ static int write_record(struct store *store, MDB_val *key, struct header *header
 }
 
 /* -ESTALE: of another schema; the header says which. */
-static int read_meta(struct store *store, MDB_val *key, struct header *ret_header, char *ret[STRINGS])
+static int read_record(struct store *store, MDB_txn *transaction, MDB_val *key, struct header *ret_header,
+                       char *ret[STRINGS])
 {
         struct header header;
         char *copy[STRINGS] = {NULL, NULL};
         const char *string;
         size_t expected = sizeof(header);
         MDB_val value;
-        int r = store_begin(store);
+        int r = store_errno(mdb_get(transaction, store->table[TABLE_META], key, &value));
 
-        if (r >= 0)
-                r = store_errno(mdb_get(store->transaction, store->table[TABLE_META], key, &value));
         if (r < 0)
                 return r;
         if (value.mv_size < sizeof(header))
@@ -90,6 +91,13 @@ static int read_meta(struct store *store, MDB_val *key, struct header *ret_heade
         }
         memcpy(ret, copy, sizeof(copy));
         return 0;
+}
+
+static int read_meta(struct store *store, MDB_val *key, struct header *ret_header, char *ret[STRINGS])
+{
+        int r = store_begin(store);
+
+        return r < 0 ? r : read_record(store, store->transaction, key, ret_header, ret);
 }
 
 /* ---- what the content belongs to */
@@ -215,4 +223,35 @@ void store_position_done(struct store_position *position)
         free(position->resource_version);
         free(position->basis);
         *position = (struct store_position){0};
+}
+
+/* ---- for readers */
+
+int store_read_progress(struct store *store, const char *stream, struct store_progress *ret)
+{
+        struct header epoch, position;
+        char buffer[KEY_MAX], *text[STRINGS], *versions[STRINGS];
+        MDB_val first = epoch_key(), key;
+        MDB_txn *transaction;
+        int r = store_reader_follow(store, 0);
+
+        if (r >= 0)
+                r = position_key(stream, buffer, &key);
+        if (r >= 0)
+                r = store_errno(mdb_txn_begin(store->environment, NULL, MDB_RDONLY, &transaction));
+        if (r < 0)
+                return r;
+        r = read_record(store, transaction, &first, &epoch, text);
+        if (r >= 0) {
+                free(text[0]);
+                free(text[1]);
+                r = read_record(store, transaction, &key, &position, versions);
+        }
+        mdb_txn_abort(transaction);
+        if (r < 0)
+                return r;
+        *ret = (struct store_progress){epoch.sequence, resource_version_number(versions[0])};
+        free(versions[0]);
+        free(versions[1]);
+        return 0;
 }

@@ -38,3 +38,10 @@ struct store_position {
 int store_position_get(struct store *store, const char *stream, struct store_position *ret); /* -ENOENT */
 int store_position_set(struct store *store, const char *stream, const struct store_position *position);
 void store_position_done(struct store_position *position);
+
+/* What a reader can compare a version with: in this epoch, everything up to this version is in the store, as far as this
+ * stream goes. -ENOENT: nothing is complete, or there is no such stream. */
+struct store_progress {
+        uint64_t epoch, version;
+};
+int store_read_progress(struct store *store, const char *stream, struct store_progress *ret);

@@ -112,6 +112,11 @@ static uint64_t watch_unsure(const struct supervisor *supervisor, size_t index)
         return supervisor->controller.watch[index].unsure;
 }
 
+static uint64_t watch_behind(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->controller.watch[index].behind_realtime > 0;
+}
+
 static uint64_t watch_paused(const struct supervisor *supervisor, size_t index)
 {
         return supervisor->controller.watch[index].paused_realtime > 0;
@@ -237,6 +242,8 @@ static const struct watch_family {
          watch_failed},
         {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
          false, watch_absent},
+        {"reconciled_watch_behind", "watch", "1 while the watch lacks what the operator wrote itself.",
+         GAUGE, false, watch_behind},
         {"reconciled_watch_unsure", "watch", "1 while the runs in flight at the last end are unknown.",
          GAUGE, false, watch_unsure},
         {"reconciled_watch_paused", "watch", "1 while the watch is paused: none of its objects run.", GAUGE,

@@ -86,6 +86,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
         json_uint64(json, "accessExpires", access ? access->expires_realtime : 0);
         json_bool(json, "unsure", watch->unsure);
+        json_uint64(json, "behindSince", watch->behind_realtime);
         json_uint64(json, "pausedSince", watch->paused_realtime);
         json_uint64(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);

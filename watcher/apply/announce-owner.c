@@ -35,16 +35,21 @@ static void find_owner(const struct watcher *watcher, const char *json, size_t s
 
 /* ---- what is announced */
 
-/* The key is "namespace/name"; the supervisor's ledger knows whether the owner belongs to a namespace. */
-static int mark_owner(struct watcher *watcher, const char *version, const struct owner *owner)
+/* The key is "namespace/name"; the supervisor's ledger knows whether the owner belongs to a namespace. version: of the
+ * child; if it has left the owner, the last one in which it had not. */
+static int mark_owner(struct watcher *watcher, const char *version, bool has_left, const struct owner *owner)
 {
+        char text[IDENTITY_VERSION_MAX + 2];
         struct record_change change = {
                 .kind = CHANGE_CHILD,
                 .key = owner->key,
                 .uid = owner->uid,
-                .resource_version = version ? version : "",
+                .resource_version = text,
         };
 
+        snprintf(text, sizeof(text), "%s%s", has_left ? "-" : "", version);
+        if (resource_version_number(version) == 0)
+                text[0] = '\0';
         return store_dirty_add(watcher->store, &change);
 }
 
@@ -63,7 +68,7 @@ static int leave_owner(struct watcher *watcher, const char *key, const struct ow
             !(stays && strcmp(stays->uid, owner.uid) == 0 && strcmp(stays->key, owner.key) == 0)) {
                 r = store_owner_remove(watcher->store, owner.uid, key);
                 if (r >= 0)
-                        r = mark_owner(watcher, stored.resource_version, &owner);
+                        r = mark_owner(watcher, stored.resource_version, true, &owner);
         }
         store_object_done(&stored);
         return r;
@@ -109,7 +114,7 @@ int announce_owners(struct watcher *watcher, const struct store_object *object)
         if (watcher->config->related)
                 return mark_itself(watcher, object->key, object->uid, object->resource_version);
         find_owner(watcher, object->json, object->json_size, &owner);
-        return owner.key[0] ? mark_owner(watcher, object->resource_version, &owner) : 0;
+        return owner.key[0] ? mark_owner(watcher, object->resource_version, false, &owner) : 0;
 }
 
 static int leave_left_owner(struct watcher *watcher, const char *key)

@@ -270,10 +270,41 @@ static bool is_forced(const struct dependents *dependents, const struct dependen
         return dependents->undo || (config->children_force && !(dependent->adopting && config->rollback));
 }
 
+/* Until a write is answered, its outcome is unknown; a 5xx may come from a proxy in front of a server that did it. */
+static void note_answer(struct dependents *dependents, const struct kube_response *response)
+{
+        struct run *run = dependents->run;
+        const struct dependent *dependent = dependents->request.dependent;
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+        const char *before = dependent->version ? dependent->version : "";
+        struct identity identity;
+
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                if (response->error.http_status > 0 && response->error.http_status < 500)
+                        run->versions.unknown = dependents->request.was_unknown;
+                return;
+        }
+        run->versions.unknown = dependents->request.was_unknown;
+        if (identity_read(response->body, response->body_size, false, &identity) >= 0 &&
+            strcmp(identity.resource_version, before) != 0)
+                child_versions_add(run, owned, dependent->namespace_name, identity.resource_version, false);
+        if (dependents->request.verb == DEPENDENTS_DELETES)
+                child_versions_add(run, owned, dependent->namespace_name, before, true);
+}
+
+static void on_written(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
+{
+        struct dependents *dependents = userdata;
+
+        note_answer(dependents, response);
+        dependents->request.on_done(transfer, response, dependents);
+}
+
 int dependents_request(struct dependents *dependents, const struct dependent *dependent,
                        enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
+        bool writes = verb != DEPENDENTS_GET && dependents_find_owned(dependents, dependent);
         struct run *run = dependents->run;
         _cleanup_free_ char *base =
                 kube_path(&dependent->resource, dependent->namespace_name, dependent->name, NULL);
@@ -284,7 +315,7 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
                 .body = body ? body->data : NULL,
                 .body_size = body ? body->size : 0,
                 .timeout_usec = TIMEOUT_USEC,
-                .on_done = on_done,
+                .on_done = writes ? on_written : on_done,
                 .userdata = dependents,
         };
         int r;
@@ -298,7 +329,16 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
                 return -ENOMEM;
         request.path = path.data;
         r = kube_client_start(run->worker->client, &request, &run->request.transfer);
-        return r < 0 ? r : 1;
+        if (r < 0)
+                return r;
+        if (writes) {
+                dependents->request.on_done = on_done;
+                dependents->request.dependent = dependent;
+                dependents->request.verb = verb;
+                dependents->request.was_unknown = run->versions.unknown;
+                run->versions.unknown = true;
+        }
+        return 1;
 }
 
 /* ---- in the store */

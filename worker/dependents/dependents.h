@@ -28,6 +28,8 @@ enum dependents_phase {
         DEPENDENTS_PHASE_COUNT
 };
 
+enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DEPENDENTS_DELETES };
+
 struct dependents_driver {
         /* Goes on with the current one of the phase, or with the next phase; or ends the step or the run. */
         void (*advance)(struct dependents *dependents);
@@ -58,7 +60,13 @@ struct dependents {
 
         enum dependents_phase phase;
         size_t position; /* in the list of the phase */
-        bool remembered; /* the annotation was written in this phase */
+        struct {
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *);
+                const struct dependent *dependent;
+                enum dependents_verb verb;
+                bool was_unknown; /* run->versions.unknown, before it was sent */
+        } request;                /* a write that is in flight, of a child that is shown to the handler */
+        bool remembered;          /* the annotation was written in this phase */
         bool owner_seen; /* the object is there, and not going: a reference that was taken off may come back */
 
         struct {
@@ -131,7 +139,6 @@ bool dependents_is_believed(const struct dependents *dependents);
 /* 0: the dependent's resource is known; 1: its kind is being looked up, or the run was ended; negative: it
  * cannot be. */
 int dependents_resolve(struct dependents *dependents, struct dependent *dependent);
-enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DEPENDENTS_DELETES };
 /* Sends a request about it; on_done gets `dependents`. body: NULL if there is none. 1, or why it cannot be started. */
 int dependents_request(struct dependents *dependents, const struct dependent *dependent,
                        enum dependents_verb verb, const struct text *body,

@@ -216,7 +216,8 @@ bool dependents_are_due(struct run *run)
         if (run->answer.not_done)
                 return false;
         record = notes_find_record(run, object_json(run));
-        return (record && record[0]) || run->order->kinds[0] || notes_have_left_records(run);
+        return (record && record[0]) || !child_kinds_are_none(run->order->kinds) ||
+               notes_have_left_records(run);
 }
 
 /* Another tool has an ApplySet on the same object: neither may delete the other's members. */

@@ -60,10 +60,33 @@ static int show_gone(struct dependents *dependents, const struct dependent *depe
         return shown_add_gone(&dependents->run->shown, owned, key);
 }
 
-/* After a conflict the store may be behind: its watch is broken, or late. Then the server is asked. */
+/* Whether the stores may lack what is true by now: the watch of an owned kind is broken or late, the last run does not
+ * know what it has written, or it has met a conflict. Then the server is asked. */
 static bool is_doubtful(const struct run *run)
 {
-        return run->order->reason == RUN_CONFLICT || strstr(run->order->last_error, SHOWN_AGAIN);
+        return run->order->owned_degraded || child_kinds_are_unknown(run->order->kinds) ||
+               run->order->reason == RUN_CONFLICT || strstr(run->order->last_error, SHOWN_AGAIN);
+}
+
+/* What the store lacks of it now, it must have before it is believed again. */
+static void note_found(struct dependents *dependents, const struct dependent *dependent,
+                       const struct record_watch *owned, const struct kube_response *response)
+{
+        struct identity identity;
+
+        if (identity_read(response->body, response->body_size, false, &identity) >= 0)
+                child_versions_add(dependents->run, owned, dependent->namespace_name,
+                                   identity.resource_version, false);
+}
+
+static void note_absent(struct dependents *dependents, const struct dependent *dependent,
+                        const struct record_watch *owned)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+
+        if (dependents_in_store(dependents, dependent, owned, &object))
+                child_versions_add(dependents->run, owned, dependent->namespace_name,
+                                   object.resource_version, true);
 }
 
 static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -71,15 +94,17 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
 {
         struct dependents *dependents = userdata;
         struct dependent *dependent = dependents_current(dependents);
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
         int r = 0;
 
         dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = show(dependents, dependent, dependents_find_owned(dependents, dependent), response->body,
-                         response->body_size);
+                note_found(dependents, dependent, owned, response);
+                r = show(dependents, dependent, owned, response->body, response->body_size);
                 dependents->position++;
         } else if (kube_error_is_not_found(&response->error)) {
-                r = show_gone(dependents, dependent, dependents_find_owned(dependents, dependent));
+                note_absent(dependents, dependent, owned);
+                r = show_gone(dependents, dependent, owned);
                 dependents->position++;
         } else if (!dependents_take_failure(dependents, "cannot be looked at", response)) {
                 return;
@@ -97,7 +122,9 @@ static int look_in_store(struct dependents *dependents, const struct dependent *
         _cleanup_(store_object_done) struct store_object object = {0};
         int r;
 
-        if (!dependents_in_store(dependents, dependent, owned, &object))
+        if (child_versions_are_missed(dependents->run, owned, dependent->namespace_name) ||
+            !dependents_in_store(dependents, dependent, owned, &object) ||
+            child_versions_deleted(dependents->run, owned, object.resource_version))
                 return 0;
         if (request_shows(dependents->run, object.json, object.json_size))
                 return 1;

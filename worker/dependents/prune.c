@@ -133,16 +133,18 @@ static void write_bound(const struct ownership_view *view, struct text *out)
         text_json_string(out, view->version);
 }
 
-static int delete_one(struct dependents *dependents, const struct dependent *dependent,
+static int delete_one(struct dependents *dependents, struct dependent *dependent,
                       const struct ownership_view *view)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
 
+        free(dependent->version);
+        dependent->version = strdup(view->version);
         text_append_string(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":"
                                   "\"Background\",\"preconditions\":{");
         write_bound(view, &body);
         text_append_string(&body, "}}");
-        return body.failed
+        return body.failed || !dependent->version
                        ? -ENOMEM
                        : dependents_request(dependents, dependent, DEPENDENTS_DELETES, &body, on_deleted);
 }
@@ -299,7 +301,7 @@ static bool is_orphaned(struct dependents *dependents, const struct dependent *d
 }
 
 /* Returns 1: it is being deleted or released; 0: nothing is to be done. */
-static int judge_found(struct dependents *dependents, const struct dependent *dependent,
+static int judge_found(struct dependents *dependents, struct dependent *dependent,
                        const struct kube_response *response)
 {
         struct ownership_view view;

@@ -18,7 +18,7 @@
 #define ITEM_MAX     ((size_t)4 * 1024 * 1024)
 #define TIMEOUT_USEC (60 * USEC_PER_SEC)
 
-/* ---- kinds and namespaces, as the ledger keeps them: "3,v1/Node,apps/v1/Deployment@default" */
+/* ---- kinds and namespaces, as the ledger keeps them (object/child-kinds.h) */
 
 static bool is_before(const struct dependent_list *list, size_t count, const char *api_version,
                       const char *kind, const char *namespace_name)
@@ -31,25 +31,47 @@ static bool is_before(const struct dependent_list *list, size_t count, const cha
         return false;
 }
 
-int recall_kinds(const struct dependents *dependents, struct text *out)
+/* The run did not come as far as to know what the object has now. */
+static bool kinds_are_as_before(const struct dependents *dependents, const char *record)
 {
-        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
+        return !dependents || dependents->present ||
+               (!record && (dependents->cleanup || dependents->undo)) ||
+               (dependents->lost.count > 0 && !dependents->recall.done);
+}
+
+static int print_former_kinds(const struct run *run, struct text *out)
+{
+        if (!child_versions_are_news(run))
+                return -ENODATA;
+        if (run->versions.unknown || (child_kinds_are_unknown(run->order->kinds) && !run->presented))
+                text_append_string(out, "?");
+        if (!child_kinds_are_none(run->order->kinds))
+                text_printf(out, "%zu", child_kinds_count(run->order->kinds));
+        child_versions_print_former(run, false, out);
+        return out->failed ? -ENOMEM : 0;
+}
+
+int recall_kinds(const struct run *run, struct text *out)
+{
+        _cleanup_free_ char *record = NULL;
         struct dependent_list list = {0};
         int r;
 
-        if (dependents->present || (!record && (dependents->cleanup || dependents->undo)) ||
-            (dependents->lost.count > 0 && !dependents->recall.done))
-                return -ENODATA;
+        record = run->dependents ? notes_find_record(run, object_json(run)) : NULL;
+        if (kinds_are_as_before(run->dependents, record))
+                return print_former_kinds(run, out);
         r = record ? dependent_list_from_record(record, &list) : 0;
+        text_append_string(out, run->versions.unknown ? "?" : "");
         if (list.count > 0)
                 text_printf(out, "%zu", list.count);
         for (size_t i = 0; i < list.count; i++) {
                 const struct dependent *item = &list.item[i];
 
                 if (!is_before(&list, i, item->api_version, item->kind, item->namespace_name))
-                        text_printf(out, ",%s/%s%s%s", item->api_version, item->kind,
-                                    item->namespace_name[0] ? "@" : "", item->namespace_name);
+                        child_versions_print(run, item->api_version, item->kind, item->namespace_name, out);
         }
+        /* What was deleted is not on the list any more, and may be in a store. */
+        child_versions_print_former(run, true, out);
         dependent_list_done(&list);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
@@ -68,29 +90,15 @@ static int add_lost(struct dependents *dependents, char *api_version, char *kind
         return dependent_list_add(&dependents->lost, &lost);
 }
 
-static int add_entry(struct dependents *dependents, const char *text, size_t size)
-{
-        const char *end = text + size, *at = memchr(text, '@', size), *kind_end = at ? at : end;
-        const char *slash = memrchr(text, '/', (size_t)(kind_end - text));
-
-        if (!slash)
-                return 0;
-        return add_lost(dependents, strndup(text, (size_t)(slash - text)),
-                        strndup(slash + 1, (size_t)(kind_end - slash - 1)),
-                        at ? strndup(at + 1, (size_t)(end - at - 1)) : strdup(""));
-}
-
 static int add_entries(struct dependents *dependents, const char *kinds)
 {
+        struct child_kind entry;
         int r = 0;
 
-        while (*kinds && r >= 0) {
-                size_t size = strcspn(kinds, ",");
-
-                r = add_entry(dependents, kinds, size);
-                kinds += size;
-                kinds += *kinds == ',';
-        }
+        while (r >= 0 && child_kinds_next(&kinds, &entry))
+                r = add_lost(dependents, strndup(entry.api_version.start, entry.api_version.size),
+                             strndup(entry.kind.start, entry.kind.size),
+                             strndup(entry.namespace_name.start, entry.namespace_name.size));
         return r;
 }
 
@@ -144,11 +152,10 @@ int recall_begin(struct dependents *dependents)
 {
         const struct run *run = dependents->run;
 
-        /* Without a number, as of an object that is new to the watch, 0. */
-        if (dependents->known.count > 0 && dependents->known.count >= strtoull(run->order->kinds, NULL, 10))
+        if (dependents->known.count > 0 && dependents->known.count >= child_kinds_count(run->order->kinds))
                 return 0;
-        return run->order->kinds[0] ? add_entries(dependents, run->order->kinds)
-                                    : add_owned_kinds(dependents);
+        return child_kinds_are_none(run->order->kinds) ? add_owned_kinds(dependents)
+                                                       : add_entries(dependents, run->order->kinds);
 }
 
 /* ---- asking for them */

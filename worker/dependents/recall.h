@@ -13,6 +13,6 @@
 int recall_begin(struct dependents *dependents);
 /* A phase (phases.c). */
 int recall_next(struct dependents *dependents);
-/* How many dependents the object has now, and their kinds, each with its namespace, if it has one, for the ledger:
- * "3,v1/Node,apps/v1/Deployment@default"; "": none. 0; -ENODATA: they are as before; -ENOMEM. */
-int recall_kinds(const struct dependents *dependents, struct text *out);
+/* For the ledger: how many dependents the object has now, and their kinds, each with its namespace, if it has one, and
+ * with the versions that the run knows of (object/child-kinds.h). 0; -ENODATA: they are as before; -ENOMEM. */
+int recall_kinds(const struct run *run, struct text *out);

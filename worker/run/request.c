@@ -132,7 +132,8 @@ static int add_object(const struct store_object *owned, void *userdata)
         int r;
 
         if (!request_shows(list->run, owned->json, owned->json_size) ||
-            shown_is_known(&list->run->shown, list->config, owned->key))
+            shown_is_known(&list->run->shown, list->config, owned->key) ||
+            child_versions_deleted(list->run, list->config, owned->resource_version))
                 return 0;
         r = write_child(list, owned->json, owned->json_size);
         return r < 0 ? r : shown_add(&list->run->shown, list->config, owned->json, owned->json_size, false);

@@ -8,6 +8,7 @@
 #include "process/process.h"
 #include "store/record.h"
 #include "store/store.h"
+#include "worker/child-versions.h"
 #include "worker/run/answer.h"
 #include "worker/run/shown.h"
 #include "worker/watch.h"
@@ -63,6 +64,8 @@ struct run {
 
         struct shown shown; /* the children, as the request shows them */
         bool presented;     /* those that the store lacks were looked for */
+        struct child_versions
+                versions; /* of children, that this run has written or was shown by the server */
 
         struct {
                 struct process *process; /* exec */

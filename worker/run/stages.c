@@ -53,6 +53,7 @@ void run_free(struct run *run)
         free(run->recorded);
         free(run->related.json);
         shown_done(&run->shown);
+        child_versions_done(&run->versions);
         free(run->excess);
         free(run->handler.output);
         free(run->now.json);
@@ -78,7 +79,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         struct worker *worker = run->worker;
         _cleanup_text_ struct text kinds = TEXT_EMPTY;
         uint64_t now = clock_boottime_usec();
-        bool kinds_known = run->dependents && recall_kinds(run->dependents, &kinds) >= 0;
+        bool kinds_known = recall_kinds(run, &kinds) >= 0;
         struct message_done done = {
                 .sequence = run->order->sequence,
                 .action = run->action,
@@ -151,6 +152,9 @@ static int read_reconcile(struct run *run)
         if (strcmp(run->object.uid, order->uid) != 0)
                 return -ENOENT;
         if (resource_version_less(run->object.resource_version, order->at_least_version))
+                return -EAGAIN;
+        /* A store that does not catch up is not waited for any longer: present.c asks the server. */
+        if (order->behind < BEHIND_MAX && run->action == ACTION_RECONCILE && child_versions_are_behind(run))
                 return -EAGAIN;
         run->fingerprint = run->object.fingerprint;
         return 0;

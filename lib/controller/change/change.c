@@ -363,6 +363,8 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
                 return 0;
         }
         watch->credit_used += keys->change_count;
+        if (keys->change_count > 0)
+                watch->behind_realtime = 0;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
         r = epoch_take(watch, keys->epoch);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/change/decision.h"
-#include "controller/due/push.h"
 
 #include <assert.h>
 
 #include "base/duration.h"
 #include "controller/clock.h"
+#include "object/identity.h"
 
 #define CATCH_UP_USEC (5 * USEC_PER_SEC) /* the store shows our own write within this time */
 

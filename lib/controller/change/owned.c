@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of owned objects: those that run are their owners. Of related ones: see related-changes.c. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -9,6 +10,8 @@
 #include "controller/due/assigned.h"
 #include "controller/due/push.h"
 #include "controller/effects.h"
+#include "controller/reason.h"
+#include "object/child-kinds.h"
 #include "queue/look.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
@@ -72,6 +75,37 @@ static int run_owner(struct watch *parent, const char *key, struct ledger_row *r
         return change_push(parent, &owner, CHANGE_UPDATED, row, RUN_CHILD_CHANGED, delay);
 }
 
+/* Whether the run that ended last has made this change, or was shown its result by the server itself. */
+static bool is_known(const struct watch *watch, const struct ledger_row *row, uint64_t version, bool deleted)
+{
+        return child_kinds_have(row->kinds, watch->config->api_version, watch->config->kind, watch->epoch,
+                                version, deleted);
+}
+
+/* Who made the change is known at the end of the run. If we do not live to see it, a run of the handler comes again. */
+static bool keep_for_end(const struct watch *watch, struct assignment *given, uint64_t version, bool deleted)
+{
+        if (!given || given->news_count == CHILD_NEWS_MAX || run_is_without_handler(given->run.reason))
+                return false;
+        given->news[given->news_count++] = (struct child_news){version, watch_number(watch), deleted};
+        return true;
+}
+
+/* versions: of several children, "10.-15"; "": not known. */
+static bool is_news(const struct watch *watch, const struct watch *parent, const char *key,
+                    const struct ledger_row *row, const char *versions)
+{
+        struct assignment *given = assign_find(parent, key, row->uid);
+        struct span left = {versions, strlen(versions)};
+        uint64_t version;
+        bool deleted, news = versions[0] == '\0';
+
+        while (!news && child_kind_next_version(&left, &version, &deleted))
+                news = !is_known(watch, row, version, deleted) &&
+                       !keep_for_end(watch, given, version, deleted);
+        return news;
+}
+
 static int find_owner(struct watch *parent, const struct record_change *change, const char **ret_key,
                       struct ledger_row *ret)
 {
@@ -119,8 +153,25 @@ int owned_changed(struct watch *watch, const struct record_change *change)
                 ledger_failed(controller, r);
                 return 0;
         }
-        if (r >= 0 && child_matters(parent, &row))
+        if (r >= 0 && child_matters(parent, &row) &&
+            is_news(watch, parent, key, &row, change->resource_version))
                 r = run_owner(parent, key, &row);
         ledger_row_done(&row);
+        return r;
+}
+
+int owned_changed_meanwhile(struct controller *controller, const struct assignment *given, const char *key,
+                            const char *uid)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < given->news_count && r >= 0; i++) {
+                const struct child_news *news = &given->news[i];
+                char version[24];
+                const struct record_change change = {.key = key, .uid = uid, .resource_version = version};
+
+                snprintf(version, sizeof(version), "%s%" PRIu64, news->deleted ? "-" : "", news->version);
+                r = owned_changed(&controller->watch[news->watch], &change);
+        }
         return r;
 }

@@ -13,22 +13,27 @@ bool assignment_is_outdated(const struct controller *controller, const struct as
         return given->epoch != controller->watch[given->run.watch].epoch;
 }
 
-bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
+struct assignment *assign_find(const struct watch *watch, const char *key, const char *uid)
 {
-        const struct controller *controller = watch->controller;
+        struct controller *controller = watch->controller;
 
         for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct worker *worker = &controller->worker[i];
+                struct worker *worker = &controller->worker[i];
 
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct queue_run *run = &worker->given[j].run;
 
                         if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
                             strcmp(run->uid, uid) == 0)
-                                return true;
+                                return &worker->given[j];
                 }
         }
-        return false;
+        return NULL;
+}
+
+bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
+{
+        return assign_find(watch, key, uid);
 }
 
 void assign_recall(struct controller *controller, const char *reason)

@@ -5,6 +5,8 @@
 
 /* The run that the worker is busy with, or NULL. */
 const struct queue_run *worker_run(const struct worker *worker);
+/* The run of this object that a worker has, or NULL. */
+struct assignment *assign_find(const struct watch *watch, const char *key, const char *uid);
 /* A worker has a run of this object. */
 bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid);
 /* Another epoch of its watch has begun since the run was given out. */

@@ -3,6 +3,7 @@
 /* When an object is due again. */
 #include "controller/controller.h"
 
+#define BEHIND_LONG_USEC    USEC_PER_SEC
 #define BEHIND_USEC         (20 * UINT64_C(1000)) /* the watch usually needs less to show our own write */
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))

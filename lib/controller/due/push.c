@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/due/push.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "object/identity.h"
 
 int push_item(struct watch *watch, struct queue_item item, uint64_t delay_usec)
 {
@@ -43,11 +42,4 @@ int change_push(struct watch *watch, const struct record_change *change, enum ch
         };
 
         return push_item(watch, item, delay_usec);
-}
-
-uint64_t resource_version_number(const char *version)
-{
-        size_t digits = strspn(version, "0123456789");
-
-        return digits > 0 && digits < 19 && version[digits] == '\0' ? strtoull(version, NULL, 10) : 0;
 }

@@ -9,5 +9,3 @@ int push_row(struct watch *watch, const struct ledger_row *row, struct queue_ite
 /* A change. row: the ledger's of this object, or NULL. */
 int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                 const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec);
-/* resourceVersions are numbers, by contract since Kubernetes 1.35; 0 if it is not a number, and so has no order. */
-uint64_t resource_version_number(const char *version);

@@ -225,6 +225,15 @@ static enum run_action action_of_run(const struct queue_run *run)
                                            : ACTION_RECONCILE;
 }
 
+static bool owned_is_degraded(const struct watch *parent)
+{
+        FOREACH_WATCH(watch, parent->controller)
+                if (watch->config->owner && !watch->config->is_related && watch->health != WATCH_HEALTHY &&
+                    watch->health != WATCH_ABSENT && strcmp(watch->config->owner, parent->config->name) == 0)
+                        return true;
+        return false;
+}
+
 static void send_run(struct worker *worker, struct assignment *given)
 {
         struct controller *controller = worker->controller;
@@ -242,6 +251,8 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .doubtful = doubt_is(watch, given->run.key, given->run.uid),
                 .twin_doubtful = twin_is_doubtful(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
+                .behind = given->run.behind,
+                .owned_degraded = owned_is_degraded(watch),
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
 
@@ -259,7 +270,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
                 run.kinds = row->kinds;
-                if (was_written_lately(watch, row))
+                if (row->written_realtime > watch->epoch_since)
                         run.at_least_version = row->written_version;
         }
         /* It left, and its end is owed all the same (outcome.c). */

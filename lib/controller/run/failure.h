@@ -10,6 +10,7 @@ struct ending {
         enum change_kind kind;
         enum run_reason reason; /* of the run */
         uint64_t attempt;       /* as the handler was told, and logs and lists say */
+        unsigned behind;        /* how often in a row it was, before */
         struct ledger_row row;
         bool remove_row, keep_row, was_retry; /* keep: as it is on disk */
         bool is_first;                        /* of its object */

@@ -7,6 +7,7 @@
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
+#include "object/child-kinds.h"
 
 static int suspect(struct controller *controller, const struct config_watch *config,
                    const struct noted_run *note, struct ledger_row *row, bool alone)
@@ -34,6 +35,17 @@ static int suspect(struct controller *controller, const struct config_watch *con
         return r;
 }
 
+/* Which of its writes to children the server has carried out is unknown. */
+static int forget_versions(struct ledger_row *row)
+{
+        _cleanup_free_ char *unknown =
+                child_kinds_are_unknown(row->kinds) ? NULL : format_string("?%s", row->kinds);
+
+        if (child_kinds_are_unknown(row->kinds))
+                return 0;
+        return unknown ? text_replace(&row->kinds, unknown) : -ENOMEM;
+}
+
 int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone)
 {
         const struct config_watch *config = config_watch_find(controller->config, note->watch);
@@ -45,9 +57,12 @@ int last_life_judge(struct controller *controller, const struct noted_run *note,
         if (r >= 0 && suspects && config)
                 r = suspect(controller, config, note, &row, alone);
         if (r >= 0) {
-                if (!note->without_handler)
+                if (!note->without_handler) {
                         ledger_row_unknown(&row);
-                r = ledger_put(controller->ledger, note->watch, &row);
+                        r = forget_versions(&row);
+                }
+                if (r >= 0)
+                        r = ledger_put(controller->ledger, note->watch, &row);
         }
         ledger_row_done(&row);
         return r;

@@ -222,9 +222,32 @@ static int conflict(struct ending *ending)
         return 0;
 }
 
+/* Its watch is broken, or late: the object waits until the watch has caught up, and says so once. */
+static void tell_behind(struct ending *ending)
+{
+        struct watch *watch = ending->watch;
+
+        if (watch->behind_realtime == 0)
+                controller_log(
+                        watch->controller, LOG_WARNING, MESSAGE_ID_WATCH_BEHIND,
+                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name},
+                                   {"RECONCILED_KEY", ending->done->key},
+                                   {"RECONCILED_UID", ending->done->uid}),
+                        "watch %s is behind: for a second it has not shown what this operator wrote to %s; objects "
+                        "run again when the watch shows them as they were written",
+                        watch->config->name, ending->done->key);
+        if (watch->behind_realtime == 0)
+                watch->behind_realtime = watch->controller->now.realtime;
+}
+
 static int behind(struct ending *ending)
 {
-        ending->outcome.delay_usec = BEHIND_USEC;
+        bool waits_long = ending->behind >= BEHIND_MAX;
+
+        if (waits_long)
+                tell_behind(ending);
+        ending->outcome.behind = true;
+        ending->outcome.delay_usec = waits_long ? BEHIND_LONG_USEC : BEHIND_USEC;
         ending->outcome.reason = ending->reason;
         return 0;
 }
@@ -449,8 +472,8 @@ static bool is_retry(enum run_reason reason)
                reason == RUN_RECOVERED;
 }
 
-int outcome_done(struct controller *controller, const struct assignment *given,
-                 const struct message_done *done)
+static int end_assignment(struct controller *controller, const struct assignment *given,
+                          const struct message_done *done)
 {
         const struct queue_run *run = &given->run;
         struct ending ending = {
@@ -460,6 +483,7 @@ int outcome_done(struct controller *controller, const struct assignment *given,
                 .is_first = given->is_first,
                 .reason = run->reason,
                 .attempt = given->attempt,
+                .behind = run->behind,
                 .is_from_before = given->reloads < controller->reloads,
                 .was_retry = is_retry(run->reason),
                 .outcome = {.fingerprint = done->fingerprint,
@@ -468,6 +492,8 @@ int outcome_done(struct controller *controller, const struct assignment *given,
         };
         int r;
 
+        if (run->behind > 0 && done->result != RESULT_BEHIND && done->result != RESULT_RETURNED)
+                ending.watch->behind_realtime = 0;
         ending.is_outdated = assignment_is_outdated(controller, given);
         if (ending.is_outdated)
                 ending.outcome.known_version = 0;
@@ -496,4 +522,12 @@ int outcome_done(struct controller *controller, const struct assignment *given,
                 due_arm(controller);
         ledger_row_done(&ending.row);
         return r;
+}
+
+int outcome_done(struct controller *controller, const struct assignment *given,
+                 const struct message_done *done)
+{
+        int r = end_assignment(controller, given, done);
+
+        return r < 0 ? r : owned_changed_meanwhile(controller, given, done->key, done->uid);
 }

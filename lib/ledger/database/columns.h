@@ -66,7 +66,7 @@
         X(NUMBER, PLAIN, 23, related, related)                                                              \
         /* attempts that failed for no fault of the object: of the server, the network, our rights */       \
         X(NUMBER, PLAIN, 24, refused, refused)                                                              \
-        /* kinds and namespaces of its dependents: "v1/Node,apps/v1/Deployment@default"; "" */              \
+        /* kinds and namespaces of its dependents, and our versions of them (object/child-kinds.h); "" */   \
         X(LONG, PLAIN, 25, kinds, kinds)
 
 /* How the last run ended: written with the row, and read on request only. */

@@ -149,7 +149,7 @@ static void test_child_changes_of_two_owners_of_one_name(void **state)
         add(fixture, CHANGE_CHILD, "n/a", "1", "2", false);
         add(fixture, CHANGE_CHILD, "n/a", "2", "3", false);
         assert_int_equal(store_dirty_count(fixture->store), 2);
-        assert_taken(fixture, 9, "*n/a.2=3 *n/a.1=2");
+        assert_taken(fixture, 9, "*n/a.2=1.3 *n/a.1=2");
         assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
 }
 
