@@ -78,25 +78,56 @@ static void patch(struct request *request, const char *key, enum patch_type type
         cJSON_Delete(live);
 }
 
+/* The fields of each manager, whose conflicts stand together, in the order of the managers' names. */
+static void describe_conflicts(const cJSON *conflicts, struct text *message)
+{
+        const char *done = "", *next;
+
+        do {
+                const cJSON *conflict;
+
+                next = NULL;
+                cJSON_ArrayForEach(conflict, conflicts)
+                {
+                        const char *manager = tree_text(conflict, "manager");
+
+                        if (strcmp(manager, done) > 0 && (!next || strcmp(manager, next) < 0))
+                                next = manager;
+                }
+                if (next)
+                        text_printf(message, "%sconflicts with %s:", done[0] ? "\n" : "", next);
+                cJSON_ArrayForEach(conflict, conflicts)
+                {
+                        if (next && strcmp(tree_text(conflict, "manager"), next) == 0)
+                                text_printf(message, "\n- %s", tree_text(conflict, "field"));
+                }
+                done = next;
+        } while (next);
+}
+
 static void answer_conflicts(struct request *request, cJSON *conflicts)
 {
         cJSON *causes = cJSON_CreateArray(), *conflict;
         _cleanup_text_ struct text message = TEXT_EMPTY;
         int count = cJSON_GetArraySize(conflicts);
 
-        text_printf(&message, "Apply failed with %d conflict%s: ", count, count == 1 ? "" : "s");
         cJSON_ArrayForEach(conflict, conflicts)
         {
                 cJSON *cause = cJSON_CreateObject();
                 char text[256];
 
-                snprintf(text, sizeof(text), "conflict with \"%s\"", tree_text(conflict, "manager"));
+                snprintf(text, sizeof(text), "conflict with %s", tree_text(conflict, "manager"));
                 cJSON_AddStringToObject(cause, "reason", "FieldManagerConflict");
                 cJSON_AddStringToObject(cause, "message", text);
                 cJSON_AddStringToObject(cause, "field", tree_text(conflict, "field"));
                 cJSON_AddItemToArray(causes, cause);
-                text_printf(&message, "%s%s: %s", conflict == conflicts->child ? "" : ", ", text,
-                            tree_text(conflict, "field"));
+                if (count == 1)
+                        text_printf(&message, "Apply failed with 1 conflict: %s: %s", text,
+                                    tree_text(conflict, "field"));
+        }
+        if (count > 1) {
+                text_printf(&message, "Apply failed with %d conflicts: ", count);
+                describe_conflicts(conflicts, &message);
         }
         answer_status_causes(request, 409, "Conflict", causes, message.data);
         cJSON_Delete(conflicts);
@@ -168,9 +199,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                               "is required for apply patch");
                 return;
         }
-        if (cJSON_HasObjectItem(tree_metadata(config), "managedFields") &&
-            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree_metadata(config), "managedFields")) >
-                    0) {
+        if (cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(tree_metadata(config), "managedFields"))) {
                 answer_status(request, 400, "BadRequest", "metadata.managedFields must be nil");
                 return;
         }

@@ -33,6 +33,7 @@ void object_fill_new(struct resource *resource, const char *namespace_name, cJSO
         tree_set_time(metadata, "creationTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "selfLink");
+        tree_drop_empty_metadata(object);
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "generation");
         if (!resource->builtin || cJSON_HasObjectItem(object, "spec"))
                 tree_set_integer(metadata, "generation", 1);

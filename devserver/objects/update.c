@@ -31,7 +31,6 @@ static void keep_system_fields(cJSON *object, const cJSON *live)
         static const char *const kept[] = {
                 "uid",  "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
                 "name", "namespace"};
-        static const char *const optional[] = {"labels", "annotations", "ownerReferences", "finalizers"};
 
         for (size_t i = 0; i < ELEMENTS(kept); i++)
                 tree_copy_member(tree_metadata(object), tree_metadata(live), kept[i]);
@@ -40,13 +39,7 @@ static void keep_system_fields(cJSON *object, const cJSON *live)
         if (!cJSON_HasObjectItem(tree_metadata(object), "managedFields"))
                 tree_copy_member(tree_metadata(object), tree_metadata(live), "managedFields");
         cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "selfLink");
-        /* Of Go's metadata nothing is left of what is empty: no member, and no field that a manager would own. */
-        for (size_t i = 0; i < ELEMENTS(optional); i++) {
-                cJSON *member = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), optional[i]);
-
-                if (member && !member->child)
-                        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), optional[i]);
-        }
+        tree_drop_empty_metadata(object);
 }
 
 /* The main resource ignores status; /status ignores everything else. */

@@ -136,6 +136,21 @@ void manage_update(const cJSON *before, cJSON *after, const char *manager, const
 
 /* ---- apply */
 
+/* "m", or "m" with subresource "status" using example.com/v1: of an update the version is told as well. */
+static char *describe_manager(const cJSON *entry)
+{
+        const char *subresource = string_member(entry, "subresource");
+        bool is_update = strcmp(string_member(entry, "operation"), "Update") == 0;
+        char *text;
+
+        return asprintf(&text, "\"%s\"%s%s%s%s%s", string_member(entry, "manager"),
+                        subresource[0] ? " with subresource \"" : "", subresource,
+                        subresource[0] ? "\"" : "", is_update ? " using " : "",
+                        is_update ? string_member(entry, "apiVersion") : "") < 0
+                       ? NULL
+                       : text;
+}
+
 static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *wanted, const cJSON *owned,
                            const char *manager, const char *prefix, cJSON *conflicts)
 {
@@ -153,7 +168,8 @@ static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *
                 fields_describe(prefix, path->string, place, sizeof(place));
                 if (!fields_is_leaf(path) && !fields_is_leaf(theirs)) {
                         find_conflicts(old, new, path, theirs, manager, place, conflicts);
-                } else if (cJSON_IsObject(new) && !new->child && cJSON_IsObject(old)) {
+                } else if (cJSON_IsObject(new) && cJSON_IsObject(old) &&
+                           (!new->child || !fields_is_leaf(path))) {
                         continue; /* an empty object claims that there is one, nothing more */
                 } else if (!old || !json_equal(old, new)) {
                         cJSON *conflict = cJSON_CreateObject();
@@ -202,9 +218,15 @@ static cJSON *conflicts_with(cJSON *managers, const cJSON *own, const cJSON *liv
 {
         cJSON *conflicts = cJSON_CreateArray(), *entry;
 
-        cJSON_ArrayForEach(entry, managers) if (entry != own)
-                find_conflicts(live, config, wanted, cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"),
-                               string_member(entry, "manager"), "", conflicts);
+        cJSON_ArrayForEach(entry, managers)
+        {
+                _cleanup_free_ char *name = entry != own ? describe_manager(entry) : NULL;
+
+                if (name)
+                        find_conflicts(live, config, wanted,
+                                       cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), name, "",
+                                       conflicts);
+        }
         return conflicts;
 }
 

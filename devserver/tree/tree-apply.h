@@ -11,7 +11,8 @@
 #include "devserver/tree/list-rule.h"
 
 /* Applies `config` as `manager` to `live` (NULL: create). Returns the new object, or NULL with the conflicts
- * in *ret_conflicts (a list of {field, manager}). */
+ * in *ret_conflicts (a list of {field, manager},
+ * the manager with what else names it). */
 cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager, const char *api_version,
                     const char *subresource, bool force, struct place root, cJSON **ret_conflicts);
 

@@ -65,6 +65,18 @@ void tree_copy_member(cJSON *to, const cJSON *from, const char *name)
                 cJSON_AddItemToObject(to, name, cJSON_Duplicate(value, true));
 }
 
+void tree_drop_empty_metadata(const cJSON *object)
+{
+        static const char *const optional[] = {"labels", "annotations", "ownerReferences", "finalizers"};
+
+        for (size_t i = 0; i < ELEMENTS(optional); i++) {
+                const cJSON *member = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), optional[i]);
+
+                if (member && !member->child)
+                        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), optional[i]);
+        }
+}
+
 void tree_encode_secret(cJSON *secret)
 {
         cJSON *data = cJSON_GetObjectItemCaseSensitive(secret, "data"), *item;

@@ -11,7 +11,9 @@ void tree_set_text(cJSON *object, const char *name, const char *text);
 void tree_set_integer(cJSON *object, const char *name, int64_t value);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */
 void tree_set_uid(cJSON *metadata);                  /* a new one */
-void tree_encode_secret(cJSON *secret);              /* stringData into data; type Opaque unless given */
+/* Of Go's metadata nothing is left of what is empty: no member, and no field that a manager would own. */
+void tree_drop_empty_metadata(const cJSON *object);
+void tree_encode_secret(cJSON *secret); /* stringData into data; type Opaque unless given */
 /* The member of `from` in the place of that of `to`; where it has none, neither has `to`. */
 void tree_copy_member(cJSON *to, const cJSON *from, const char *name);
 /* How many finalizers hold the object, without the server's own, which its collector takes away. */

@@ -254,3 +254,39 @@ def test_the_generation_counts_applied_changes(widgets):
     assert widgets.apply(widgets.object("a", {"n": 1}), "one")["metadata"]["generation"] == 1
     assert widgets.apply(widgets.object("a", {"n": 2}), "one")["metadata"]["generation"] == 2
     assert widgets.apply(widgets.object("a", {"n": 2}, labels={"x": "y"}), "one")["metadata"]["generation"] == 2
+
+
+def test_managed_fields_are_refused_although_they_are_empty(api, widgets):
+    for given, code in (([], 400), (None, 201)):
+        body = widgets.object("a", metadata={"managedFields": given})
+        assert api.raw("PATCH", widgets.path + "/a", body, "application/apply-patch+yaml", {"fieldManager": "one"}).code == code
+
+
+def test_a_conflict_with_an_update_names_its_version(widgets):
+    widgets.create("a", {"n": 1}, query={"fieldManager": "editor"})
+    with pytest.raises(ApiError) as error:
+        widgets.apply(widgets.object("a", {"n": 2}), "one")
+    assert error.value.message == 'Apply failed with 1 conflict: conflict with "editor" using example.com/v1: .spec.n'
+    assert error.value.causes == [{"reason": "FieldManagerConflict", "field": ".spec.n",
+                                   "message": 'conflict with "editor" using example.com/v1'}]
+
+
+def test_conflicts_are_told_by_manager(widgets):
+    widgets.create("a", {"n": 1}, query={"fieldManager": "editor"})
+    widgets.apply(widgets.object("a", {"a": 1, "b": 1}), "two")
+    with pytest.raises(ApiError) as error:
+        widgets.apply(widgets.object("a", {"a": 2, "b": 2, "n": 2}), "one")
+    assert error.value.message == ('Apply failed with 3 conflicts: conflicts with "editor" using example.com/v1:\n- .spec.n\n'
+                                   'conflicts with "two":\n- .spec.a\n- .spec.b')
+
+
+def test_an_empty_map_of_another_is_no_conflict(widgets):
+    widgets.create("a", {}, query={"fieldManager": "editor"})
+    found = widgets.apply(widgets.object("a", {"n": 1, "map": {"x": 1}}), "one")
+    assert found["spec"] == {"n": 1, "map": {"x": 1}}
+
+
+def test_empty_metadata_is_nobodys(widgets):
+    created = widgets.create(body=widgets.object("a", metadata={"annotations": {}, "labels": {"a": "b"}}), query={"fieldManager": "editor"})
+    assert "annotations" not in created["metadata"]
+    assert set(owned(created, "editor").get("f:metadata", {})) == {"f:labels"}

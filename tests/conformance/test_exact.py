@@ -80,6 +80,31 @@ fi; fi""")
     wait_until(rolled_back, lambda: text_of(widgets, "child"))
 
 
+def test_an_adopted_object_is_rolled_back(configured, handler, widgets, configmaps):
+    """Before the first run of ours, and after it: what others have set stays."""
+    refused = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "No_Name"}}
+
+    def adopted(value):
+        child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"ours": value}}
+        return {"manifest": child, "adopt": True}
+
+    configmaps.create(body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"theirs": "1"}},
+                      query={"fieldManager": "somebody"})
+    answer(handler, json.dumps({"children": [adopted("0"), refused]}))
+    configured(onFailure="rollback", readyCondition=True, retry={"first": "100ms", "max": "200ms"})
+    create(widgets, "owner", "{}")
+    wait_until(lambda: condition(widgets, "owner").get("status") == "False", "the failure")
+    wait_until(lambda: configmaps.get("theirs")["data"] == {"theirs": "1"}, lambda: configmaps.get("theirs"))
+    answer(handler, json.dumps({"children": [adopted("1")]}))
+    wait_until(lambda: condition(widgets, "owner").get("status") == "True", lambda: condition(widgets, "owner"))
+    assert configmaps.get("theirs")["data"] == {"ours": "1", "theirs": "1"}
+    answer(handler, json.dumps({"children": [adopted("2"), refused]}))
+    widgets.merge_patch("owner", {"spec": {"size": 2}})
+    wait_until(lambda: condition(widgets, "owner").get("status") == "False", "the second failure")
+    wait_until(lambda: configmaps.get("theirs")["data"] == {"ours": "1", "theirs": "1"}, lambda: configmaps.get("theirs"))
+    assert "cannot be restored" not in condition(widgets, "owner")["message"]
+
+
 def test_conditions_of_others_keep_their_numbers(configured, handler, widgets):
     create(widgets, "w", "{}")
     others = f'[{{"lastTransitionTime":"2020-01-01T00:00:00Z","status":"True","type":"Other","weight":{NUMBERS}}}]'

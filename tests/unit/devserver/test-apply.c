@@ -99,7 +99,7 @@ static void test_members(void **state)
         assert_string_equal(apply(&object, OBJECT("{\"m\":{\"y\":2}}"), "two", false, root), "");
         assert_spec(object, "{\"a\":1,\"m\":{\"x\":1,\"y\":2}}");
         assert_string_equal(apply(&object, OBJECT("{\"a\":2,\"m\":{\"x\":2}}"), "two", false, root),
-                            "one=.spec.a one=.spec.m.x");
+                            "\"one\"=.spec.a \"one\"=.spec.m.x");
         assert_string_equal(apply(&object, OBJECT("{\"m\":{}}"), "one", false, root), "");
         assert_spec(object, "{\"m\":{\"y\":2}}");
         cJSON_Delete(object);
@@ -129,7 +129,7 @@ static void test_lists_without_a_schema(void **state)
         assert_owns(object, "one", "{\"f:spec\":{\"f:conditions\":{},\"f:containers\":{}}}");
         assert_string_equal(
                 apply(&object, OBJECT("{\"conditions\":[{\"type\":\"B\"}]}"), "two", false, root),
-                "one=.spec.conditions");
+                "\"one\"=.spec.conditions");
         cJSON_Delete(object);
         (void)state;
 }
@@ -158,7 +158,7 @@ static void test_lists_with_a_schema(void **state)
         assert_string_equal(
                 apply(&object, OBJECT("{\"map\":[{\"host\":\"h\",\"port\":1,\"v\":9}],\"whole\":{\"y\":1}}"),
                       "two", false, root),
-                "one=.spec.map[host=\"h\",port=1].v one=.spec.whole");
+                "\"one\"=.spec.map[host=\"h\",port=1].v \"one\"=.spec.whole");
         apply(&object, OBJECT("{\"atomic\":[2],\"whole\":{\"z\":1}}"), "one", false, root);
         assert_spec(object, "{\"map\":[{\"host\":\"h\",\"port\":2,\"v\":2}],\"set\":[\"b\"],\"atomic\":[2],"
                             "\"whole\":{\"z\":1}}");
@@ -207,7 +207,7 @@ static void test_built_in_lists(void **state)
                     "{\"containerPort\":80,\"protocol\":\"UDP\"}]}]}");
         assert_string_equal(apply(&object, OBJECT("{\"containers\":[{\"name\":\"a\",\"image\":\"2\"}]}"),
                                   "two", false, root),
-                            "one=.spec.containers[name=\"a\"].image");
+                            "\"one\"=.spec.containers[name=\"a\"].image");
         cJSON_Delete(object);
         (void)state;
 }
@@ -242,7 +242,7 @@ static void test_update_takes_over(void **state)
         assert_owns(after, "editor", "{\"f:spec\":{\"f:a\":{}}}");
         cJSON_Delete(object);
         assert_string_equal(apply(&after, OBJECT("{\"a\":1,\"b\":1}"), "one", false, root),
-                            "editor=.spec.a");
+                            "\"editor\" using example.com/v1=.spec.a");
         cJSON_Delete(after);
         (void)state;
 }
