@@ -27,8 +27,9 @@
 #include "devserver/tree/yaml.h"
 #include "http/http-loop.h"
 
-#define BODY_MAX  ((size_t)3 * 1024 * 1024) /* as the real server's */
-#define TICK_USEC (200 * USEC_PER_MSEC)
+#define BODY_MAX     ((size_t)3 * 1024 * 1024) /* as the real server's */
+#define WARNINGS_MAX 20                        /* an answer */
+#define TICK_USEC    (200 * USEC_PER_MSEC)
 
 /* ---- answers */
 
@@ -48,6 +49,8 @@ static struct MHD_Response *make_response(struct request *request)
 static void add_headers(const struct request *request, struct MHD_Response *response)
 {
         long seconds = request->retry_after;
+        const cJSON *warning;
+        size_t count = 0;
         char text[24];
 
         MHD_add_response_header(response, "Content-Type",
@@ -57,6 +60,15 @@ static void add_headers(const struct request *request, struct MHD_Response *resp
         if (seconds > 0) {
                 snprintf(text, sizeof(text), "%ld", seconds);
                 MHD_add_response_header(response, "Retry-After", text);
+        }
+        cJSON_ArrayForEach(warning, request->warning)
+        {
+                _cleanup_text_ struct text header = TEXT_EMPTY;
+
+                text_append_string(&header, "299 - ");
+                text_json_string(&header, warning->valuestring);
+                if (!header.failed && count++ < WARNINGS_MAX)
+                        MHD_add_response_header(response, "Warning", header.data);
         }
 }
 

@@ -27,6 +27,7 @@
 #include "devserver/objects/gc-queue.h"
 #include "devserver/read/serve-list.h"
 #include "devserver/request-log.h"
+#include "devserver/schema/schema-pattern.h"
 #include "devserver/server.h"
 #include "devserver/storage/storage.h"
 #include "devserver/stream/serve-watch.h"
@@ -371,6 +372,7 @@ static int serve_cluster(const struct options *options)
         backups_free(&server);
         faults_remove(&server, 0);
         gc_done(&server);
+        patterns_done();
         storage_done(&server.storage);
         free(server.token);
         account_tokens_free(&server);

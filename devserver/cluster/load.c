@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "devserver/cluster/gc.h"
+#include "devserver/objects/decode.h"
 #include "devserver/objects/stored-object.h"
 #include "devserver/objects/validate.h"
 #include "devserver/server.h"
@@ -103,15 +104,19 @@ static int check_place(struct server *server, const char *path, const struct res
                        : 0;
 }
 
-static int check_object(const char *path, const struct resource *resource, const cJSON *object,
+/* What a database has was valid once, and is not judged again. */
+static int check_object(const char *path, const struct resource *resource, cJSON *object, bool is_stored,
                         struct error *error)
 {
         const char *name = tree_text(tree_metadata(object), "name");
-        _cleanup_text_ struct text text = TEXT_EMPTY;
-        const char *mistake = object_mistake(resource, object, &text);
+        char text[400];
+        const char *mistake = object_decode(resource, object, text, sizeof(text));
+        _cleanup_free_ char *mistakes = mistake || is_stored ? NULL : object_mistake(resource, object);
 
-        if (!object_name_is_valid(resource, name))
-                mistake = "metadata.name: a DNS-1123 subdomain is expected";
+        if (!mistake)
+                mistake = object_name_is_valid(resource, name)
+                                  ? mistakes
+                                  : "metadata.name: a DNS-1123 subdomain is expected";
         return mistake ? error_set(error, -EINVAL, "%s: %s \"%s\" is invalid: %s", path, resource->kind,
                                    name, mistake)
                        : 0;
@@ -134,7 +139,8 @@ static int add_namespace(struct server *server, const char *name)
         return done ? 0 : -ENOMEM;
 }
 
-static int load_object(struct server *server, const char *path, cJSON *object, struct error *error)
+static int load_object(struct server *server, const char *path, cJSON *object, bool is_stored,
+                       struct error *error)
 {
         const char *api_version = tree_text(object, "apiVersion"), *kind = tree_text(object, "kind");
         const char *name = tree_text(tree_metadata(object), "name");
@@ -159,7 +165,7 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
                 namespace_name = "";
         else if (!namespace_name[0])
                 namespace_name = "default";
-        r = check_object(path, resource, object, error);
+        r = check_object(path, resource, object, is_stored, error);
         if (r >= 0 && server->load_as_is && namespace_name[0])
                 r = add_namespace(server, namespace_name);
         if (r >= 0)
@@ -190,7 +196,7 @@ int load_account(struct server *server, const char *account, struct error *error
         cJSON_AddStringToObject(metadata, "namespace", namespace_name);
         r = add_namespace(server, namespace_name);
         if (r >= 0)
-                r = load_object(server, "--service-account", object, error);
+                r = load_object(server, "--service-account", object, false, error);
         cJSON_Delete(object);
         return r;
 }
@@ -220,7 +226,7 @@ static int load_versioned(struct server *server, const char *path, cJSON *items,
                 if (loaded_version(item) > version)
                         return error_set(error, -EINVAL, "%s: an object is newer than its list", path);
                 storage->resource_version = loaded_version(item) > 0 ? loaded_version(item) - 1 : newest++;
-                r = load_object(server, path, item, error);
+                r = load_object(server, path, item, true, error);
         }
         storage_compact(storage, UINT64_MAX);
         storage->resource_version = storage->history_lost = newest;
@@ -234,13 +240,13 @@ static int load_document(struct server *server, const char *path, cJSON *documen
         int r = 0;
 
         if (!cJSON_IsArray(items) || strcmp(tree_text(document, "kind"), "List") != 0)
-                return load_object(server, path, document, error);
+                return load_object(server, path, document, false, error);
         if (server->load_as_is && loaded_version(document) > 0)
                 return load_versioned(server, path, items, loaded_version(document), error);
         cJSON_ArrayForEach(item, items)
         {
                 if (r >= 0)
-                        r = load_object(server, path, item, error);
+                        r = load_object(server, path, item, false, error);
         }
         return r;
 }

@@ -62,7 +62,8 @@ void answer_status_causes(struct request *request, int code, const char *reason,
 {
         /* A request that cannot be decoded is about no object; a conflict of managers names only their
          * fields. */
-        bool is_about_object = code != 400 && code != 415 && !(causes && strcmp(reason, "Conflict") == 0);
+        bool is_about_object =
+                reason[0] && code != 400 && code != 415 && !(causes && strcmp(reason, "Conflict") == 0);
         cJSON *status = status_object(code, reason, message);
         cJSON *info = is_about_object ? details(request) : cJSON_CreateObject();
         cJSON *code_item = cJSON_DetachItemFromObjectCaseSensitive(status, "code");
@@ -99,25 +100,29 @@ void answer_not_found(struct request *request)
                       request->group ? request->group : "", request->name ? request->name : "");
 }
 
-void answer_invalid(struct request *request, const char *name, const char *field, const char *reason,
-                    const char *text)
+void answer_mistakes(struct request *request, const char *name, struct mistakes *mistakes)
 {
-        _cleanup_free_ char *message = NULL, *kind = strdup(request->resource->kind);
-        cJSON *causes = cJSON_CreateArray(), *cause = cJSON_CreateObject();
+        _cleanup_free_ char *list = mistakes_describe(mistakes), *kind = strdup(request->resource->kind);
+        _cleanup_text_ struct text message = TEXT_EMPTY;
 
-        if (asprintf(&message, "%s%s%s \"%s\" is invalid: %s: %s", request->resource->kind,
-                     request->group[0] ? "." : "", request->group, name, field, text) < 0)
-                message = NULL;
-        cJSON_AddStringToObject(cause, "reason", reason);
-        cJSON_AddStringToObject(cause, "message", text);
-        cJSON_AddStringToObject(cause, "field", field);
-        cJSON_AddItemToArray(causes, cause);
+        text_printf(&message, "%s%s%s \"%s\" is invalid: %s", request->resource->kind,
+                    request->group[0] ? "." : "", request->group, name, list ? list : "");
         /* Of what is invalid the real server names the kind, not the resource. */
         if (kind) {
                 free(request->plural);
                 request->plural = TAKE_PTR(kind);
         }
-        answer_status_causes(request, 422, "Invalid", causes, message ? message : text);
+        answer_status_causes(request, 422, "Invalid", mistakes->cause, message.data ? message.data : "");
+        *mistakes = (struct mistakes){0};
+}
+
+void answer_invalid(struct request *request, const char *name, const char *field, enum mistake_type type,
+                    const char *value, const char *text)
+{
+        struct mistakes mistakes = {0};
+
+        mistake_add(&mistakes, type, field, value, "%s", text);
+        answer_mistakes(request, name, &mistakes);
 }
 
 void answer_too_large(struct request *request, uint64_t wanted)

@@ -46,6 +46,7 @@ void request_free(struct request *request)
 {
         text_done(&request->body);
         text_done(&request->answer);
+        cJSON_Delete(request->warning);
         free(request->group);
         free(request->version);
         free(request->namespace_name);

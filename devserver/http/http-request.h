@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* One request on its way: read whole, routed, answered. */
+#include <cjson/cJSON.h>
 #include <microhttpd.h>
 #include <stdbool.h>
 
@@ -21,6 +22,7 @@ struct request {
         int status;
         struct text answer;
         const char *content_type;
+        cJSON *warning;      /* a list of texts for as many headers, or NULL */
         struct watch *watch; /* instead of an answer */
         const char *verb;    /* "list", "watch" ... "discovery" */
         struct fault *fault[FAULTS_PER_REQUEST];

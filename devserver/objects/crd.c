@@ -3,13 +3,16 @@
 #include "devserver/objects/crd.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "devserver/schema/schema-fit.h"
 #include "devserver/server.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
+#include "devserver/storage/version.h"
 #include "devserver/stream/serve-watch.h"
 #include "devserver/tree/tree.h"
 
@@ -88,6 +91,30 @@ static void hide(struct server *server, struct resource *resource)
         watches_end(server, resource);
 }
 
+/* What is stored is read by the new schema from now on: without a new version, and without events. */
+static void fit_objects(struct server *server, struct resource *resource)
+{
+        struct version **fitted = resource->table == resource && resource->schema
+                                          ? calloc(resource->count + 1, sizeof(struct version *))
+                                          : NULL;
+        size_t count = 0;
+
+        for (size_t i = 0; fitted && i < resource->count; i++) {
+                const struct version *old = resource->object[i];
+                cJSON *object = version_parse(old);
+
+                schema_fit(object, resource->schema, NULL);
+                fitted[i] = version_new(old->key, object, old->resource_version, old->builtin);
+                cJSON_Delete(object);
+                count += fitted[i] ? 1 : 0;
+        }
+        if (fitted && count == resource->count)
+                (void)storage_replace(&server->storage, resource, fitted, count);
+        for (size_t i = 0; fitted && i < resource->count; i++)
+                version_unref(fitted[i]);
+        free(fitted);
+}
+
 /* The storage version comes first, so that the table is its. */
 static void add_version(struct server *server, const cJSON *spec, const cJSON *version)
 {
@@ -110,6 +137,7 @@ static void add_version(struct server *server, const cJSON *spec, const cJSON *v
                           cJSON_GetObjectItemCaseSensitive(version, "additionalPrinterColumns"),
                           cJSON_GetObjectItemCaseSensitive(
                                   cJSON_GetObjectItemCaseSensitive(version, "schema"), "openAPIV3Schema"));
+        fit_objects(server, resource);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "served")))
                 resource->removed = false;
         else

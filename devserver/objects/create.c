@@ -10,10 +10,10 @@
 #include "devserver/http/http-answer.h"
 #include "devserver/http/http-request.h"
 #include "devserver/objects/crd.h"
+#include "devserver/objects/decode.h"
 #include "devserver/objects/stored-object.h"
 #include "devserver/objects/validate.h"
 #include "devserver/storage/served-resource.h"
-#include "devserver/tree/form.h"
 #include "devserver/tree/list-rule.h"
 #include "devserver/tree/number.h"
 #include "devserver/tree/tree-apply.h"
@@ -54,19 +54,18 @@ void object_create_new(struct request *request, cJSON *object, const char *manag
         generate_name(tree_metadata(object));
         name = tree_text(tree_metadata(object), "name");
         if (!object_name_is_valid(resource, name)) {
-                answer_invalid(request, name, "metadata.name",
-                               name[0] ? "FieldValueInvalid" : "FieldValueRequired",
-                               name[0] ? "Invalid value: a DNS-1123 subdomain is expected"
-                                       : "Required value: name or generateName is required");
-                cJSON_Delete(object);
-                return;
-        }
-        if (!request_object_is_valid(request, object)) {
+                answer_invalid(
+                        request, name, "metadata.name", name[0] ? MISTAKE_INVALID : MISTAKE_REQUIRED, NULL,
+                        name[0] ? "a DNS-1123 subdomain is expected" : "name or generateName is required");
                 cJSON_Delete(object);
                 return;
         }
         if (status_is_reset(resource))
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
+        if (!request_object_is_valid(request, object, NULL)) {
+                cJSON_Delete(object);
+                return;
+        }
         key = object_key(request->namespace_name, name);
         if (object_find(resource, key)) {
                 free(request->name);
@@ -77,14 +76,10 @@ void object_create_new(struct request *request, cJSON *object, const char *manag
                 return;
         }
         if (manager)
-                manage_update(NULL, object, manager, api_version, "", place_root(NULL, resource->builtin));
+                manage_update(NULL, object, manager, api_version, "",
+                              place_root(resource->schema, resource->builtin));
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(object);
-        if (request_is_dry_run(request)) {
-                form_arrange(object, resource->builtin);
-                answer_json(request, 201, object);
-                return;
-        }
         object_store_and_answer(request, 201, key, object);
 }
 
@@ -93,7 +88,8 @@ void object_create(struct request *request)
         cJSON *object = number_parse(request->body.data, request->body.size);
         _cleanup_free_ char *manager = request_field_manager(request);
 
-        if (!request_body_fits(request, object) || !request_namespace_exists(request)) {
+        if (!request_body_fits(request, object) || !request_decode(request, object) ||
+            !request_namespace_exists(request)) {
                 cJSON_Delete(object);
                 return;
         }

@@ -12,8 +12,11 @@
 #include "devserver/http/http-answer.h"
 #include "devserver/http/http-request.h"
 #include "devserver/objects/create.h"
+#include "devserver/objects/decode.h"
 #include "devserver/objects/update.h"
 #include "devserver/objects/validate.h"
+#include "devserver/schema/schema-fit.h"
+#include "devserver/schema/schema-typed.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/list-rule.h"
@@ -70,7 +73,7 @@ static void patch(struct request *request, const char *key, enum patch_type type
                 answer_status(request, r == -ECANCELED ? 422 : 400,
                               r == -ECANCELED ? "Invalid" : "BadRequest", "%s", error_message(&error));
                 cJSON_Delete(object);
-        } else if (request_body_fits(request, object)) {
+        } else if (request_body_fits(request, object) && request_decode(request, object)) {
                 object_update(request, key, live, object, manager);
         } else {
                 cJSON_Delete(object);
@@ -185,12 +188,13 @@ static void drop_other_half(const struct request *request, cJSON *body)
         cJSON_DeleteItemFromObjectCaseSensitive(member, "ownerReferences");
 }
 
-static void apply(struct request *request, const char *key, const cJSON *config)
+static void apply(struct request *request, const char *key, cJSON *config)
 {
         const char *manager = request_argument(request, "fieldManager");
         _cleanup_free_ char *api_version = resource_api_version(request->resource);
         const char *subresource = request_is_for_status(request) ? "status" : "";
         const struct version *version = object_find(request->resource, key);
+        _cleanup_free_ char *mistake = NULL;
         cJSON *live, *object, *conflicts = NULL, *body;
 
         if (!manager || !manager[0]) {
@@ -201,6 +205,15 @@ static void apply(struct request *request, const char *key, const cJSON *config)
         }
         if (cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(tree_metadata(config), "managedFields"))) {
                 answer_status(request, 400, "BadRequest", "metadata.managedFields must be nil");
+                return;
+        }
+        schema_complete_keys(config, request->resource->schema);
+        mistake = schema_typed_mistake(config, request->resource->schema);
+        if (mistake) {
+                answer_status(request, 500, "",
+                              "failed to create typed patch object (%s/%s; %s, Kind=%s): %s",
+                              request->namespace_name, request->name, api_version, request->resource->kind,
+                              mistake);
                 return;
         }
         body = cJSON_Duplicate(config, true);
@@ -219,7 +232,9 @@ static void apply(struct request *request, const char *key, const cJSON *config)
         }
         tree_set_text(tree_metadata(body), "name", request->name);
         object = apply_config(live, body, manager, api_version, subresource, request_flag(request, "force"),
-                              place_root(NULL, request->resource->builtin), &conflicts);
+                              place_root(request->resource->schema, request->resource->builtin), &conflicts);
+        if (object)
+                schema_set_defaults(object, request->resource->schema);
         if (!object) {
                 answer_conflicts(request, conflicts);
         } else if (!live) {

@@ -10,10 +10,12 @@
 #include "devserver/objects/crd.h"
 #include "devserver/objects/gc-queue.h"
 #include "devserver/read/forms.h"
+#include "devserver/schema/schema-fit.h"
 #include "devserver/server.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
+#include "devserver/tree/form.h"
 #include "devserver/tree/tree.h"
 
 void object_fill_new(struct resource *resource, const char *namespace_name, cJSON *object)
@@ -90,6 +92,8 @@ struct version *object_insert(struct server *server, struct resource *resource, 
         object_fill_new(resource, namespace_name, copy);
         if (server->load_as_is)
                 keep_as_loaded(object, copy);
+        if (resource->schema)
+                schema_fit(copy, resource->schema, NULL);
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
         key = object_key(namespace_name, tree_text(tree_metadata(copy), "name"));
@@ -103,7 +107,16 @@ struct version *object_insert(struct server *server, struct resource *resource, 
 void object_store_and_answer(struct request *request, int status, const char *key, cJSON *object)
 {
         struct server *server = request->server;
-        const struct version *version = object_put(&server->storage, request->resource, key, object);
+        const struct version *version;
+
+        if (request->resource->schema) /* as it is read again */
+                schema_fit(object, request->resource->schema, NULL);
+        if (request_is_dry_run(request)) {
+                form_arrange(object, request->resource->builtin);
+                answer_json(request, status, object);
+                return;
+        }
+        version = object_put(&server->storage, request->resource, key, object);
 
         cJSON_Delete(object);
         if (!version) {

@@ -6,7 +6,7 @@
 
 /* Gives a new object what the server decides: type, namespace, UID, creationTimestamp, generation. */
 void object_fill_new(struct resource *resource, const char *namespace_name, cJSON *object);
-/* Stores an object (taken) as the newest version and answers with it. */
+/* Stores an object (taken) as the newest version, unless this is a dry run, and answers with it. */
 void object_store_and_answer(struct request *request, int status, const char *key, cJSON *object);
 /* Adds a copy with what the server gives every new object; used by --load and by the server itself as well.
  * Borrowed from the table; NULL: no memory. */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "devserver/http/http-answer.h"
 #include "devserver/http/http-request.h"
+#include "devserver/objects/decode.h"
 #include "devserver/objects/delete.h"
 #include "devserver/objects/stored-object.h"
 #include "devserver/objects/validate.h"
@@ -136,24 +137,24 @@ void object_update(struct request *request, const char *key, const cJSON *live, 
                 cJSON_Delete(object);
                 return;
         }
-        if (!request_object_is_valid(request, object)) {
-                cJSON_Delete(object);
-                return;
-        }
         if (request->resource->builtin && strcmp(request->plural, "secrets") == 0)
                 tree_encode_secret(object);
         keep_system_fields(object, live);
         object = separate_status(request, object, live);
+        if (!request_object_is_valid(request, object, live)) {
+                cJSON_Delete(object);
+                return;
+        }
         if (deleting && adds_finalizer(object, live)) {
-                answer_invalid(request, request->name, "metadata.finalizers", "FieldValueForbidden",
-                               "Forbidden: no new finalizers can be added if the object is being deleted");
+                answer_invalid(request, request->name, "metadata.finalizers", MISTAKE_FORBIDDEN, NULL,
+                               "no new finalizers can be added if the object is being deleted");
                 cJSON_Delete(object);
                 return;
         }
         if (manager)
                 manage_update(live, object, manager, api_version,
                               request_is_for_status(request) ? "status" : "",
-                              place_root(NULL, resource->builtin));
+                              place_root(resource->schema, resource->builtin));
         tree_copy_member(tree_metadata(object), tree_metadata(live), "resourceVersion");
         if (same_but_for(object, live, false) && (manager || same_managers(object, live))) {
                 char *json = form_print(live);
@@ -169,12 +170,7 @@ void object_update(struct request *request, const char *key, const cJSON *live, 
                         (int64_t)json_number(
                                 cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "generation"), 0) +
                                 1);
-        if (request_is_dry_run(request)) {
-                form_arrange(object, resource->builtin);
-                answer_json(request, 200, object);
-                return;
-        }
-        if (deleting && !object_is_held(server, object)) {
+        if (deleting && !request_is_dry_run(request) && !object_is_held(server, object)) {
                 char *json;
 
                 form_arrange(object, resource->builtin);
@@ -194,7 +190,7 @@ void object_replace(struct request *request, const char *key)
         cJSON *object = number_parse(request->body.data, request->body.size), *live;
         _cleanup_free_ char *manager = request_field_manager(request);
 
-        if (!request_body_fits(request, object)) {
+        if (!request_body_fits(request, object) || !request_decode(request, object)) {
                 cJSON_Delete(object);
                 return;
         }
@@ -205,8 +201,8 @@ void object_replace(struct request *request, const char *key)
         }
         live = version_parse_as(version, request->resource);
         if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
-                answer_invalid(request, request->name, "metadata.resourceVersion", "FieldValueInvalid",
-                               "Invalid value: 0x0: must be specified for an update");
+                answer_invalid(request, request->name, "metadata.resourceVersion", MISTAKE_INVALID, "0x0",
+                               "must be specified for an update");
                 cJSON_Delete(object);
         } else {
                 object_update(request, key, live, object, manager);

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "devserver/http/http-answer.h"
 #include "devserver/http/http-request.h"
+#include "devserver/objects/decode.h"
+#include "devserver/schema/schema-mistakes.h"
 #include "devserver/server.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
@@ -19,24 +21,18 @@
 
 #define ANNOTATIONS_MAX ((size_t)256 * 1024)
 
-struct mistake {
-        const char *field, *reason;
-        char text[256];
-};
-
-static bool invalid(struct mistake *mistake, const char *field, const char *value, const char *text)
+static bool other_mistake(struct mistakes *mistakes, const char *field, enum mistake_type type,
+                          const char *text)
 {
-        mistake->field = field;
-        mistake->reason = "FieldValueInvalid";
-        snprintf(mistake->text, sizeof(mistake->text), "Invalid value: \"%.80s\": %s", value, text);
+        mistake_add(mistakes, type, field, NULL, "%s", text);
         return false;
 }
 
-static bool other_mistake(struct mistake *mistake, const char *field, const char *reason, const char *text)
+static bool invalid(struct mistakes *mistakes, const char *field, const char *value, const char *text)
 {
-        mistake->field = field;
-        mistake->reason = reason;
-        snprintf(mistake->text, sizeof(mistake->text), "%s", text);
+        _cleanup_free_ char *quoted = text_quote(value);
+
+        mistake_add(mistakes, MISTAKE_INVALID, field, quoted, "%s", text);
         return false;
 }
 
@@ -91,26 +87,26 @@ static bool label_key_is_valid(const char *key)
         return (!slash || (prefix && name_is_valid(prefix))) && name[0] && label_value_is_valid(name);
 }
 
-static bool labels_are_valid(const cJSON *metadata, struct mistake *mistake)
+static bool labels_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
         const cJSON *label;
 
         cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
         {
                 if (!cJSON_IsString(label) || !label_value_is_valid(label->valuestring))
-                        return invalid(mistake, "metadata.labels",
+                        return invalid(mistakes, "metadata.labels",
                                        cJSON_IsString(label) ? label->valuestring : label->string,
                                        "a valid label must be an empty string or consist of alphanumeric "
                                        "characters, "
                                        "'-', '_' or '.'");
                 if (!label_key_is_valid(label->string))
-                        return invalid(mistake, "metadata.labels", label->string,
+                        return invalid(mistakes, "metadata.labels", label->string,
                                        "name part must consist of alphanumeric characters, '-', '_' or '.'");
         }
         return true;
 }
 
-static bool annotations_are_valid(const cJSON *metadata, struct mistake *mistake)
+static bool annotations_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
         const cJSON *annotation;
         size_t total = 0;
@@ -118,16 +114,15 @@ static bool annotations_are_valid(const cJSON *metadata, struct mistake *mistake
         cJSON_ArrayForEach(annotation, cJSON_GetObjectItemCaseSensitive(metadata, "annotations"))
         {
                 if (!cJSON_IsString(annotation))
-                        return invalid(mistake, "metadata.annotations", annotation->string,
+                        return invalid(mistakes, "metadata.annotations", annotation->string,
                                        "must be a string");
                 total += strlen(annotation->string) + strlen(annotation->valuestring);
         }
-        return total <= ANNOTATIONS_MAX ||
-               other_mistake(mistake, "metadata.annotations", "FieldValueTooLong",
-                             "Too long: must have at most 262144 bytes");
+        return total <= ANNOTATIONS_MAX || other_mistake(mistakes, "metadata.annotations", MISTAKE_TOO_LONG,
+                                                         "must have at most 262144 bytes");
 }
 
-static bool finalizers_are_valid(const cJSON *metadata, struct mistake *mistake)
+static bool finalizers_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
         static const char *const standard[] = {"orphan", "foregroundDeletion", "kubernetes"};
         const cJSON *finalizer;
@@ -141,13 +136,13 @@ static bool finalizers_are_valid(const cJSON *metadata, struct mistake *mistake)
                         known = known || strcmp(name, standard[i]) == 0;
                 if (!known)
                         return invalid(
-                                mistake, "metadata.finalizers", name,
+                                mistakes, "metadata.finalizers", name,
                                 "name is neither a standard finalizer name nor is it fully qualified");
         }
         return true;
 }
 
-static bool owners_are_valid(const cJSON *metadata, struct mistake *mistake)
+static bool owners_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
         const cJSON *owner;
         size_t controllers = 0;
@@ -156,15 +151,15 @@ static bool owners_are_valid(const cJSON *metadata, struct mistake *mistake)
         {
                 if (!tree_text(owner, "uid")[0] || !tree_text(owner, "name")[0] ||
                     !tree_text(owner, "kind")[0] || !tree_text(owner, "apiVersion")[0])
-                        return invalid(mistake, "metadata.ownerReferences", tree_text(owner, "name"),
+                        return invalid(mistakes, "metadata.ownerReferences", tree_text(owner, "name"),
                                        "apiVersion, kind, name and uid must not be empty");
                 controllers += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")) ? 1 : 0;
         }
-        return controllers <= 1 || invalid(mistake, "metadata.ownerReferences", "",
+        return controllers <= 1 || invalid(mistakes, "metadata.ownerReferences", "",
                                            "Only one reference can have Controller set to true");
 }
 
-static bool crd_is_valid(const cJSON *crd, struct mistake *mistake)
+static bool crd_is_valid(const cJSON *crd, struct mistakes *mistakes)
 {
         const cJSON *spec = cJSON_GetObjectItemCaseSensitive(crd, "spec"), *version;
         const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
@@ -174,42 +169,45 @@ static bool crd_is_valid(const cJSON *crd, struct mistake *mistake)
         snprintf(expected, sizeof(expected), "%.250s.%.250s", tree_text(names, "plural"),
                  tree_text(spec, "group"));
         if (strcmp(tree_text(tree_metadata(crd), "name"), expected) != 0)
-                return invalid(mistake, "metadata.name", tree_text(tree_metadata(crd), "name"),
+                return invalid(mistakes, "metadata.name", tree_text(tree_metadata(crd), "name"),
                                "must be spec.names.plural+\".\"+spec.group");
         if (!tree_text(names, "kind")[0])
-                return other_mistake(mistake, "spec.names.kind", "FieldValueRequired", "Required value");
+                return other_mistake(mistakes, "spec.names.kind", MISTAKE_REQUIRED, "");
         if (strcmp(tree_text(spec, "scope"), "Namespaced") != 0 &&
             strcmp(tree_text(spec, "scope"), "Cluster") != 0)
-                return invalid(mistake, "spec.scope", tree_text(spec, "scope"),
+                return invalid(mistakes, "spec.scope", tree_text(spec, "scope"),
                                "supported values: \"Cluster\", \"Namespaced\"");
         cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions")) stored +=
                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")) ? 1 : 0;
-        return stored == 1 || invalid(mistake, "spec.versions", "",
+        return stored == 1 || invalid(mistakes, "spec.versions", "",
                                       "must have exactly one version marked as storage version");
 }
 
-static bool object_is_valid(const cJSON *object, struct mistake *mistake)
+static bool object_is_valid(const cJSON *object, struct mistakes *mistakes)
 {
         const cJSON *metadata = tree_metadata(object);
 
-        return labels_are_valid(metadata, mistake) && annotations_are_valid(metadata, mistake) &&
-               finalizers_are_valid(metadata, mistake) && owners_are_valid(metadata, mistake);
+        return labels_are_valid(metadata, mistakes) && annotations_are_valid(metadata, mistakes) &&
+               finalizers_are_valid(metadata, mistakes) && owners_are_valid(metadata, mistakes);
 }
 
-static bool is_valid(const struct resource *resource, const cJSON *object, struct mistake *mistake)
+static bool is_valid(const struct resource *resource, const cJSON *object, const cJSON *live, bool of_status,
+                     struct mistakes *mistakes)
 {
-        return object_is_valid(object, mistake) &&
-               (strcmp(resource->plural, "customresourcedefinitions") != 0 || crd_is_valid(object, mistake));
+        if (object_is_valid(object, mistakes) && strcmp(resource->plural, "customresourcedefinitions") == 0)
+                (void)crd_is_valid(object, mistakes);
+        object_check_schema(resource, object, live, of_status, mistakes);
+        return mistakes->count == 0;
 }
 
-const char *object_mistake(const struct resource *resource, const cJSON *object, struct text *text)
+char *object_mistake(const struct resource *resource, const cJSON *object)
 {
-        struct mistake mistake = {0};
+        struct mistakes mistakes = {0};
+        char *text =
+                is_valid(resource, object, NULL, false, &mistakes) ? NULL : mistakes_describe(&mistakes);
 
-        if (is_valid(resource, object, &mistake))
-                return NULL;
-        text_printf(text, "%s: %s", mistake.field, mistake.text);
-        return text->failed ? "no memory" : text->data;
+        mistakes_done(&mistakes);
+        return text;
 }
 
 /* ---- whole requests */
@@ -291,7 +289,7 @@ bool request_means_another(struct request *request, const cJSON *object, const c
 {
         const char *given = tree_text(tree_metadata(object), "uid");
         const char *uid = tree_text(tree_metadata(live), "uid");
-        char text[128];
+        _cleanup_free_ char *quoted = NULL;
 
         if (!given[0] || strcmp(given, uid) == 0)
                 return false;
@@ -304,18 +302,18 @@ bool request_means_another(struct request *request, const cJSON *object, const c
         if (request->subresource && strcmp(request->subresource, "status") == 0 &&
             !request->resource->builtin)
                 return false;
-        snprintf(text, sizeof(text), "Invalid value: \"%.64s\": field is immutable", given);
-        answer_invalid(request, request->name, "metadata.uid", "FieldValueInvalid", text);
+        quoted = text_quote(given);
+        answer_invalid(request, request->name, "metadata.uid", MISTAKE_INVALID, quoted,
+                       "field is immutable");
         return true;
 }
 
-bool request_object_is_valid(struct request *request, const cJSON *object)
+bool request_object_is_valid(struct request *request, const cJSON *object, const cJSON *live)
 {
-        struct mistake mistake = {0};
-        bool valid = is_valid(request->resource, object, &mistake);
+        struct mistakes mistakes = {0};
+        bool valid = is_valid(request->resource, object, live, request_is_for_status(request), &mistakes);
 
         if (!valid)
-                answer_invalid(request, tree_text(tree_metadata(object), "name"), mistake.field,
-                               mistake.reason, mistake.text);
+                answer_mistakes(request, tree_text(tree_metadata(object), "name"), &mistakes);
         return valid;
 }

@@ -69,24 +69,33 @@ static void put_first(cJSON *object, const char *const *name, size_t count)
         }
 }
 
+static const char *const of_metadata[] = {"name",
+                                          "generateName",
+                                          "namespace",
+                                          "selfLink",
+                                          "uid",
+                                          "resourceVersion",
+                                          "generation",
+                                          "creationTimestamp",
+                                          "deletionTimestamp",
+                                          "deletionGracePeriodSeconds",
+                                          "labels",
+                                          "annotations",
+                                          "ownerReferences",
+                                          "finalizers",
+                                          "clusterName",
+                                          "managedFields"};
+
+bool form_is_of_metadata(const char *name)
+{
+        for (size_t i = 0; i < ELEMENTS(of_metadata); i++)
+                if (strcmp(of_metadata[i], name) == 0)
+                        return true;
+        return false;
+}
+
 void form_arrange_metadata(cJSON *metadata)
 {
-        static const char *const of_metadata[] = {"name",
-                                                  "generateName",
-                                                  "namespace",
-                                                  "selfLink",
-                                                  "uid",
-                                                  "resourceVersion",
-                                                  "generation",
-                                                  "creationTimestamp",
-                                                  "deletionTimestamp",
-                                                  "deletionGracePeriodSeconds",
-                                                  "labels",
-                                                  "annotations",
-                                                  "ownerReferences",
-                                                  "finalizers",
-                                                  "clusterName",
-                                                  "managedFields"};
         static const char *const of_manager[] = {"manager",    "operation", "apiVersion", "time",
                                                  "fieldsType", "fieldsV1",  "subresource"};
         static const char *const of_owner[] = {"apiVersion", "kind",       "name",

@@ -10,4 +10,5 @@
 
 void form_arrange(cJSON *object, bool builtin);
 void form_arrange_metadata(cJSON *metadata); /* of what is a struct */
+bool form_is_of_metadata(const char *name);  /* a member of it has this name */
 char *form_print(const cJSON *tree);         /* NULL: no memory */

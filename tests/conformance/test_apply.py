@@ -286,7 +286,11 @@ def test_an_empty_map_of_another_is_no_conflict(widgets):
     assert found["spec"] == {"n": 1, "map": {"x": 1}}
 
 
-def test_empty_metadata_is_nobodys(widgets):
-    created = widgets.create(body=widgets.object("a", metadata={"annotations": {}, "labels": {"a": "b"}}), query={"fieldManager": "editor"})
-    assert "annotations" not in created["metadata"]
+def test_metadata_has_no_other_members(api, widgets):
+    body = widgets.object("a", metadata={"other": 1, "annotations": {}, "labels": {"a": "b"}})
+    created = widgets.create(body=body, query={"fieldManager": "editor"})
+    assert "other" not in created["metadata"] and "annotations" not in created["metadata"]
     assert set(owned(created, "editor").get("f:metadata", {})) == {"f:labels"}
+    response = api.raw("PATCH", widgets.path + "/b", body | {"metadata": {"name": "b", "other": 1}}, "application/apply-patch+yaml",
+                       {"fieldManager": "one"})
+    assert response.code == 500 and ".metadata.other: field not declared in schema" in response.body["message"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """reconciled-devserver by itself: what the conformance suite cannot hold against a real API server, because it has
 controllers, options or a life of its own there."""
+import copy
 import stat
 
 import pytest
@@ -242,3 +243,64 @@ def test_an_object_of_many_members_is_taken(api):
     made = maps.create("wide", data={f"k{number}": "" for number in range(100000)})
     assert len(made["data"]) == 100000
     assert maps.replace({**made, "data": {**made["data"], "k1": "x"}})["data"]["k1"] == "x"
+
+
+# Schemas: what a real server does as well is told by tests/conformance/test_schema.py
+
+def schema_crd(**spec):
+    crd = copy.deepcopy(WIDGET_CRD)
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object", **spec}
+    return crd
+
+
+SIZES = {"properties": {"size": {"type": "integer", "default": 1, "maximum": 9}}}
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "default"}}
+
+
+def test_rules_that_it_does_not_evaluate_are_told(devserver):
+    crd = schema_crd(**{"x-kubernetes-validations": [{"rule": "self.size > 1"}], **SIZES})
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+    answer = devserver.api.raw("PATCH", path, {"spec": crd["spec"]}, "application/merge-patch+json")
+    assert answer.code == 200
+    assert answer.headers["Warning"] == '299 - "x-kubernetes-validations are not evaluated by reconciled-devserver"'
+    wait_until(lambda: '"widgets.example.com" has x-kubernetes-validations' in devserver.output(), devserver.output)
+
+
+def test_what_it_loads_is_held_against_the_schema(make_devserver, sandbox):
+    devserver = make_devserver(load=[schema_crd(**SIZES), {**WIDGET, "spec": {"other": 1}}])
+    assert devserver.api.resource("example.com/v1", "widgets", "default").get("a")["spec"] == {"size": 1}
+    for number, (documents, said) in enumerate([
+            ([schema_crd(**SIZES), {**WIDGET, "spec": {"size": 10}}],
+             'Widget "a" is invalid: spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9'),
+            ([schema_crd(properties={"a": {}})], r"properties\[spec\].properties\[a\].type: Required value"),
+            ([schema_crd(properties=[])], "cannot unmarshal")]):
+        manifest = sandbox.folder / f"wrong-{number}.yaml"
+        manifest.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+        for more in ([], ["--load-as-is"]):
+            with pytest.raises(RuntimeError, match=said):
+                Devserver(sandbox, arguments=[*more, "--load", str(manifest)]).start()
+
+
+def test_a_database_is_not_judged_by_the_schema(make_devserver, sandbox):
+    file = sandbox.folder / "database.yaml"
+    items = [schema_crd(**SIZES), {**WIDGET, "spec": {"size": 10, "other": 1}}]
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "100"}, "items": items}))
+    devserver = make_devserver(load=[], arguments=["--load-as-is", "--load", str(file)])
+    assert devserver.api.resource("example.com/v1", "widgets", "default").get("a")["spec"] == {"size": 10}
+
+
+def test_no_schema_and_no_object_takes_long(devserver, widgets):
+    deep = {"type": "string"}
+    for _ in range(200):
+        deep = {"type": "object", "properties": {"a": deep}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    spec = 1
+    for _ in range(200):
+        spec = {"a": spec}
+    crd = schema_crd(properties={
+        "deep": deep, "list": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "pattern": "^(a+)+$"}}})
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+    assert devserver.api.raw("PATCH", path, {"spec": crd["spec"]}, "application/merge-patch+json").code == 200
+    answer = devserver.api.raw("POST", widgets.path, {**WIDGET, "spec": {"deep": spec}})
+    assert answer.code == 422 and "must be of type string" in answer.body["message"]
+    answer = devserver.api.raw("POST", widgets.path, {**WIDGET, "spec": {"list": [f"{n}" for n in range(50000)]}})
+    assert answer.code == 422 and len(answer.body["details"]["causes"]) == 200
