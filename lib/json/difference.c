@@ -62,30 +62,39 @@ static void leave_path(struct walk *walk, size_t size)
 
 static void compare_values(struct walk *walk, const cJSON *before, const cJSON *after);
 
+static void visit_leaf(struct walk *walk, const cJSON *before, const cJSON *after)
+{
+        walk->visit(walk->path.data ? walk->path.data : "", before, after, walk->userdata);
+        walk->leaves++;
+}
+
+static void compare_member(struct walk *walk, const char *name, const cJSON *before, const cJSON *after)
+{
+        size_t size;
+
+        if (is_servers_own(walk, name))
+                return;
+        size = enter(walk, name);
+        compare_values(walk, before, after);
+        leave_path(walk, size);
+}
+
 static void compare_objects(struct walk *walk, const cJSON *before, const cJSON *after)
 {
+        struct json_names old, new;
         const cJSON *member;
+        int r = json_names_sort(before, &old), s = json_names_sort(after, &new);
 
-        cJSON_ArrayForEach(member, before)
-        {
-                if (!is_servers_own(walk, member->string)) {
-                        size_t size = enter(walk, member->string);
-
-                        compare_values(walk, member,
-                                       cJSON_GetObjectItemCaseSensitive(after, member->string));
-                        leave_path(walk, size);
-                }
+        if (r < 0 || s < 0) {
+                visit_leaf(walk, before, after);
+        } else {
+                cJSON_ArrayForEach(member, before)
+                        compare_member(walk, member->string, member, json_names_find(&new, member->string));
+                cJSON_ArrayForEach(member, after) if (!json_names_find(&old, member->string))
+                        compare_member(walk, member->string, NULL, member);
         }
-        cJSON_ArrayForEach(member, after)
-        {
-                if (!cJSON_GetObjectItemCaseSensitive(before, member->string) &&
-                    !is_servers_own(walk, member->string)) {
-                        size_t size = enter(walk, member->string);
-
-                        compare_values(walk, NULL, member);
-                        leave_path(walk, size);
-                }
-        }
+        json_names_done(&old);
+        json_names_done(&new);
 }
 
 static void compare_arrays(struct walk *walk, const cJSON *before, const cJSON *after)
@@ -124,8 +133,7 @@ static void compare_values(struct walk *walk, const cJSON *before, const cJSON *
                 compare_arrays(walk, before, after);
                 return;
         }
-        walk->visit(walk->path.data ? walk->path.data : "", before, after, walk->userdata);
-        walk->leaves++;
+        visit_leaf(walk, before, after);
 }
 
 size_t difference_visit(const cJSON *before, const cJSON *after, difference_t visit, void *userdata)

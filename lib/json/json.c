@@ -319,6 +319,45 @@ static int read_next(struct reader *reader, cJSON **root)
         return read_end(reader, cJSON_IsObject(item) || cJSON_IsArray(item));
 }
 
+/* ---- members by name */
+
+static int compare_names(const void *a, const void *b)
+{
+        return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
+}
+
+int json_names_sort(const cJSON *object, struct json_names *ret)
+{
+        size_t count = cJSON_IsObject(object) ? (size_t)cJSON_GetArraySize(object) : 0, i = 0;
+        const cJSON *member;
+
+        *ret = (struct json_names){.member = calloc(count + 1, sizeof(*ret->member)), .count = count};
+        if (!ret->member) {
+                ret->count = 0;
+                return -ENOMEM;
+        }
+        cJSON_ArrayForEach(member, object) if (i < count) ret->member[i++] = member;
+        qsort((void *)ret->member, count, sizeof(*ret->member), compare_names);
+        return 0;
+}
+
+const cJSON *json_names_find(const struct json_names *names, const char *name)
+{
+        cJSON wanted = {.string = (char *)(uintptr_t)name};
+        const cJSON *key = &wanted;
+        const cJSON **found = names->count > 0 ? bsearch(&key, (const void *)names->member, names->count,
+                                                         sizeof(*names->member), compare_names)
+                                               : NULL;
+
+        return found ? *found : NULL;
+}
+
+void json_names_done(struct json_names *names)
+{
+        free((void *)names->member);
+        *names = (struct json_names){0};
+}
+
 /* ---- equality */
 
 cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at)
@@ -332,15 +371,29 @@ cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at)
         return found;
 }
 
+/* Their members may stand in any order, and be many. */
+static bool equal_members(const cJSON *a, const cJSON *b)
+{
+        struct json_names names;
+        bool equal = json_names_sort(b, &names) >= 0;
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, a) equal =
+                equal && json_equal(member, json_names_find(&names, member->string));
+        json_names_done(&names);
+        return equal;
+}
+
 static bool equal_objects(const cJSON *a, const cJSON *b)
 {
-        const cJSON *at = b->child, *member;
+        const cJSON *member = a->child, *other = b->child;
 
         if (cJSON_GetArraySize(a) != cJSON_GetArraySize(b))
                 return false;
-        cJSON_ArrayForEach(member, a)
-        {
-                if (!json_equal(member, json_member_from(b, member->string, &at)))
+        for (; member; member = member->next, other = other->next) {
+                if (strcmp(member->string, other->string) != 0)
+                        return equal_members(a, b);
+                if (!json_equal(member, other))
                         return false;
         }
         return true;
@@ -384,57 +437,31 @@ const cJSON *json_find_overflow(const cJSON *item)
 
 /* ---- duplicates */
 
-struct names {
-        const cJSON **member;
-        size_t allocated;
-};
-
-static int compare_names(const void *a, const void *b)
+static int find_among_members(const cJSON *object, const cJSON **ret)
 {
-        return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
+        struct json_names names;
+        int r = json_names_sort(object, &names);
+
+        for (size_t i = 1; r >= 0 && i < names.count && !*ret; i++)
+                if (strcmp(names.member[i - 1]->string, names.member[i]->string) == 0)
+                        *ret = names.member[i];
+        json_names_done(&names);
+        return r;
 }
 
-static int find_among_members(const cJSON *object, struct names *names, const cJSON **ret)
+static int find_duplicate(const cJSON *item, const cJSON **ret)
 {
-        size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
-        const cJSON *member;
-
-        if (count < 2)
-                return 0;
-        if (count > names->allocated) {
-                const cJSON **grown = reallocarray((void *)names->member, count, sizeof(*grown));
-
-                if (!grown)
-                        return -ENOMEM;
-                names->member = grown;
-                names->allocated = count;
-        }
-        cJSON_ArrayForEach(member, object) names->member[i++] = member;
-        qsort((void *)names->member, count, sizeof(*names->member), compare_names);
-        for (i = 1; i < count && !*ret; i++)
-                if (strcmp(names->member[i - 1]->string, names->member[i]->string) == 0)
-                        *ret = names->member[i];
-        return 0;
-}
-
-static int find_duplicate(const cJSON *item, struct names *names, const cJSON **ret)
-{
-        int r = cJSON_IsObject(item) ? find_among_members(item, names, ret) : 0;
+        int r = cJSON_IsObject(item) && item->child && item->child->next ? find_among_members(item, ret) : 0;
 
         for (const cJSON *child = item->child; child && r >= 0 && !*ret; child = child->next)
-                r = find_duplicate(child, names, ret);
+                r = find_duplicate(child, ret);
         return r;
 }
 
 int json_find_duplicate(const cJSON *root, const cJSON **ret)
 {
-        struct names names = {0};
-        int r;
-
         *ret = NULL;
-        r = find_duplicate(root, &names, ret);
-        free((void *)names.member);
-        return r;
+        return find_duplicate(root, ret);
 }
 
 static bool append_path(const cJSON *at, const cJSON *item, struct text *out)

@@ -36,6 +36,16 @@ double json_number(const cJSON *item, double otherwise);
 /* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL:
  * there is none. Borrowed from the tree. */
 const cJSON *json_find_overflow(const cJSON *item);
+/* The members of an object by name, for objects that may have any number of them. json_names_done() in any case; the
+ * members are borrowed from the tree. */
+struct json_names {
+        const cJSON **member; /* sorted */
+        size_t count;
+};
+int json_names_sort(const cJSON *object, struct json_names *ret); /* 0 or -ENOMEM; of no object: none */
+const cJSON *json_names_find(const struct json_names *names, const char *name); /* NULL: there is none */
+void json_names_done(struct json_names *names);
+
 /* A member whose name another member of its object has as well; NULL: there is none. Sorts the names, so that an
  * object may have any number of members. 0 or -ENOMEM. Borrowed from the tree. */
 int json_find_duplicate(const cJSON *root, const cJSON **ret);

@@ -191,15 +191,23 @@ static bool must_keep_former(const struct dependents *dependents)
                recording_is_by_hand(dependents->run->worker->recording);
 }
 
-static int keep_former(const struct dependents *dependents, struct dependent *dependent,
+static int keep_former(struct dependents *dependents, struct dependent *dependent,
                        const struct kube_response *response)
 {
+        int r;
+
         if (!must_keep_former(dependents) || dependent->looked)
                 return 0;
         dependent->looked = true;
-        dependent->previous =
-                managed_fields_body(response->body, dependents->run->worker->config->operator_name);
-        return dependent->previous ? 0 : -EBADMSG;
+        r = managed_fields_body(response->body, dependents->run->worker->config->operator_name,
+                                &dependent->previous);
+        if (r != -E2BIG)
+                return r;
+        dependents_fail(
+                dependents, dependent, "is not applied",
+                "one of its lists has more than 1,000 elements, too many to undo it later; shorten the list, or "
+                "take `onFailure: rollback` away");
+        return 0;
 }
 
 /* A resync, a start and a request by hand are meant to repair what was overlooked; and after a failure
@@ -280,7 +288,9 @@ static int take_found(struct dependents *dependents, struct dependent *dependent
                 return 1;
         }
         r = keep_former(dependents, dependent, response);
-        return r < 0 ? r : note_unchanged(dependents, dependent, response->body, response->body_size);
+        return r < 0 || dependent->failed
+                       ? r
+                       : note_unchanged(dependents, dependent, response->body, response->body_size);
 }
 
 /* Returns 1: the run was ended. */

@@ -3,10 +3,18 @@
 #include "worker/dependents/secret-data.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* The names in stringData, sorted: either may have as many entries as an answer has room for. */
+struct name_list {
+        char **name;
+        size_t count, allocated;
+};
 
 struct secret {
         struct span data, string_data;
+        struct name_list names;
         struct text *out;
         bool first;
 };
@@ -56,9 +64,35 @@ static int encode_entry(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-static int find_key(struct span key, struct span value _unused_, void *userdata)
+static int compare_names(const void *a, const void *b)
 {
-        return scan_string_equals(key, userdata) ? -EEXIST : 0;
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_name(struct span key, struct span value _unused_, void *userdata)
+{
+        struct name_list *list = userdata;
+        char *name, **grown;
+        int r;
+
+        if (list->count == list->allocated) {
+                grown = reallocarray(list->name, 2 * list->allocated + 16, sizeof(*grown));
+                if (!grown)
+                        return -ENOMEM;
+                list->name = grown;
+                list->allocated = 2 * list->allocated + 16;
+        }
+        r = scan_string(key, &name);
+        if (r >= 0)
+                list->name[list->count++] = name;
+        return r;
+}
+
+static void names_done(struct name_list *list)
+{
+        for (size_t i = 0; i < list->count; i++)
+                free(list->name[i]);
+        free(list->name);
 }
 
 /* An entry of stringData overrides the one of the same key in data. */
@@ -68,13 +102,25 @@ static int copy_entry(struct span key, struct span value, void *userdata)
         _cleanup_free_ char *name = NULL;
         int r = scan_string(key, &name);
 
-        if (r >= 0)
-                r = scan_members(secret->string_data, find_key, name);
         if (r < 0)
-                return r == -EEXIST ? 0 : r;
+                return r;
+        if (secret->names.count > 0 &&
+            bsearch(&name, secret->names.name, secret->names.count, sizeof(name), compare_names))
+                return 0;
         add(secret, key);
         text_append(secret->out, value.start, value.size);
         return 0;
+}
+
+static int copy_entries(struct secret *secret)
+{
+        int r = scan_members(secret->string_data, add_name, &secret->names);
+
+        if (r < 0)
+                return r;
+        if (secret->names.count > 0)
+                qsort(secret->names.name, secret->names.count, sizeof(char *), compare_names);
+        return scan_members(secret->data, copy_entry, secret);
 }
 
 static bool is_object(struct span value)
@@ -94,7 +140,8 @@ int secret_data_body(struct span object, struct text *out)
         text_append_string(out, ",\"data\":{");
         secret.first = true;
         if (r >= 0 && secret.data.start)
-                r = scan_members(secret.data, copy_entry, &secret);
+                r = copy_entries(&secret);
+        names_done(&secret.names);
         if (r >= 0)
                 r = scan_members(secret.string_data, encode_entry, &secret);
         text_append_string(out, "}}");

@@ -145,9 +145,12 @@ static int add_presented(struct owned_list *list)
         const struct shown *shown = &list->run->shown;
         int r = 0;
 
-        for (size_t i = 0; i < shown->count && r >= 0; i++)
-                if (shown->item[i].json && shown->item[i].json[0] && shown->item[i].config == list->config)
-                        r = write_child(list, shown->item[i].json, strlen(shown->item[i].json));
+        for (size_t i = 0; i < shown->count && r >= 0; i++) {
+                const struct shown_child *child = shown->item[i];
+
+                if (child->json && child->json[0] && child->config == list->config)
+                        r = write_child(list, child->json, strlen(child->json));
+        }
         return r;
 }
 

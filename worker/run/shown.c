@@ -3,6 +3,7 @@
 #include "worker/run/shown.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,49 +15,98 @@ static int essence_of(const struct record_watch *config, const char *json, size_
                                                                                    json, size, ret);
 }
 
-int shown_add(struct shown *shown, const struct record_watch *config, const char *json, size_t size,
-              bool is_kept)
-{
-        struct shown_child child = {.config = config}, *grown;
-        struct identity identity;
-        int r = identity_read(json, size, false, &identity);
+/* ---- by kind and key: anybody may make many objects that name this one as their owner */
 
-        if (r >= 0)
-                r = essence_of(config, json, size, &child.essence);
-        if (r < 0)
-                return r;
-        grown = reallocarray(shown->item, shown->count + 1, sizeof(*grown));
-        if (!grown)
-                return -ENOMEM;
-        shown->item = grown;
-        memcpy(child.uid, identity.uid, sizeof(child.uid));
-        memcpy(child.version, identity.resource_version, sizeof(child.version));
-        child.key = strdup(identity.key);
-        child.json = is_kept ? strndup(json, size) : NULL;
-        shown->item[shown->count++] = child;
-        return child.key && (child.json || !is_kept) ? 0 : -ENOMEM;
+static int compare_children(const void *a, const void *b)
+{
+        const struct shown_child *first = a, *second = b;
+
+        if (first->config != second->config)
+                return (uintptr_t)first->config < (uintptr_t)second->config ? -1 : 1;
+        return strcmp(first->key, second->key);
 }
 
-int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key)
+static const struct shown_child *find_shown_child(const struct shown *shown,
+                                                  const struct record_watch *config, const char *key)
 {
-        struct shown_child child = {.config = config, .key = strdup(key), .json = strdup("")},
-                           *grown = reallocarray(shown->item, shown->count + 1, sizeof(*grown));
+        const struct shown_child wanted = {.config = config, .key = (char *)(uintptr_t)key};
+        void *const *found = tfind(&wanted, &shown->index, compare_children);
 
-        if (!grown || !child.key || !child.json) {
-                shown->item = grown ? grown : shown->item;
-                free(child.key);
-                free(child.json);
+        return found ? *found : NULL;
+}
+
+static void child_free(struct shown_child *child)
+{
+        free(child->key);
+        free(child->json);
+        free(child);
+}
+
+/* Takes the child; of two of one key the first one counts. */
+static int add_child(struct shown *shown, struct shown_child *child)
+{
+        struct shown_child **grown = reallocarray(shown->item, shown->count + 1, sizeof(*grown));
+
+        shown->item = grown ? grown : shown->item;
+        if (!grown || !tsearch(child, &shown->index, compare_children)) {
+                child_free(child);
                 return -ENOMEM;
         }
-        shown->item = grown;
         shown->item[shown->count++] = child;
         return 0;
 }
 
-static void child_done(struct shown_child *child)
+static int new_child(const struct record_watch *config, const char *key, const char *json, size_t size,
+                     struct shown_child **ret)
 {
-        free(child->key);
-        free(child->json);
+        struct shown_child *child = calloc(1, sizeof(*child));
+
+        if (!child)
+                return -ENOMEM;
+        child->config = config;
+        child->key = strdup(key);
+        child->json = json ? strndup(json, size) : NULL;
+        *ret = child;
+        if (child->key && (child->json || !json))
+                return 0;
+        child_free(child);
+        return -ENOMEM;
+}
+
+int shown_add(struct shown *shown, const struct record_watch *config, const char *json, size_t size,
+              bool is_kept)
+{
+        struct shown_child *child;
+        struct identity identity;
+        uint64_t essence;
+        int r = identity_read(json, size, false, &identity);
+
+        if (r >= 0)
+                r = essence_of(config, json, size, &essence);
+        if (r >= 0)
+                r = new_child(config, identity.key, is_kept ? json : NULL, size, &child);
+        if (r < 0)
+                return r;
+        child->essence = essence;
+        memcpy(child->uid, identity.uid, sizeof(child->uid));
+        memcpy(child->version, identity.resource_version, sizeof(child->version));
+        return add_child(shown, child);
+}
+
+int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key)
+{
+        struct shown_child *child;
+        int r = new_child(config, key, "", 0, &child);
+
+        return r < 0 ? r : add_child(shown, child);
+}
+
+/* An entry of the index goes only with the child that it points to. */
+static void forget_child(struct shown *shown, struct shown_child *child)
+{
+        if (find_shown_child(shown, child->config, child->key) == child)
+                tdelete(child, &shown->index, compare_children);
+        child_free(child);
 }
 
 void shown_forget_stored(struct shown *shown)
@@ -64,10 +114,10 @@ void shown_forget_stored(struct shown *shown)
         size_t kept = 0;
 
         for (size_t i = 0; i < shown->count; i++) {
-                if (shown->item[i].json)
+                if (shown->item[i]->json)
                         shown->item[kept++] = shown->item[i];
                 else
-                        child_done(&shown->item[i]);
+                        forget_child(shown, shown->item[i]);
         }
         shown->count = kept;
 }
@@ -75,18 +125,9 @@ void shown_forget_stored(struct shown *shown)
 void shown_done(struct shown *shown)
 {
         for (size_t i = 0; i < shown->count; i++)
-                child_done(&shown->item[i]);
+                forget_child(shown, shown->item[i]);
         free(shown->item);
         *shown = (struct shown){0};
-}
-
-static const struct shown_child *find_shown_child(const struct shown *shown,
-                                                  const struct record_watch *config, const char *key)
-{
-        for (size_t i = 0; i < shown->count; i++)
-                if (shown->item[i].config == config && strcmp(shown->item[i].key, key) == 0)
-                        return &shown->item[i];
-        return NULL;
 }
 
 const struct shown_child *shown_find(const struct shown *shown, const struct record_watch *config,

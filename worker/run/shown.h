@@ -19,8 +19,9 @@ struct shown_child {
 #define SHOWN_AGAIN "the handler runs again and is shown it"
 
 struct shown {
-        struct shown_child *item;
+        struct shown_child **item;
         size_t count;
+        void *index; /* tsearch */
 };
 
 /* json: as the store, or the server, has it. is_kept: a copy is kept for the request. 0; -EBADMSG: it is no object. */

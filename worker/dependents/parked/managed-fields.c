@@ -2,6 +2,7 @@
 /* See managed-fields.h. The format is fieldsV1, as structured-merge-diff writes it. */
 #include "worker/dependents/parked/managed-fields.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -11,7 +12,7 @@
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
-static cJSON *pick(const cJSON *value, const cJSON *fields);
+static int pick(const cJSON *value, const cJSON *fields, cJSON **ret);
 
 /* "k:{...}": finds the list's element that has these members. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys)
@@ -52,41 +53,70 @@ static void add_keys(cJSON *element, const char *keys)
                 cJSON_AddItemToObject(element, key->string, cJSON_Duplicate(key, true));
 }
 
-static void pick_member(cJSON *picked, const cJSON *value, const cJSON *field)
+static const cJSON *find_value(const cJSON *value, const struct json_names *members, const char *name)
+{
+        if (strncmp(name, "f:", 2) == 0)
+                return json_names_find(members, name + 2);
+        if (!cJSON_IsArray(value))
+                return NULL;
+        if (strncmp(name, "k:", 2) == 0)
+                return find_by_keys(value, name + 2);
+        return strncmp(name, "v:", 2) == 0 ? find_by_value(value, name + 2) : NULL;
+}
+
+static int pick_member(cJSON *picked, const cJSON *from, const cJSON *field)
 {
         const char *name = field->string;
-        const cJSON *from = NULL;
         cJSON *part;
+        int r = pick(from, field, &part);
 
-        if (strncmp(name, "f:", 2) == 0)
-                from = cJSON_GetObjectItemCaseSensitive(value, name + 2);
-        else if (strncmp(name, "k:", 2) == 0)
-                from = find_by_keys(value, name + 2);
-        else if (strncmp(name, "v:", 2) == 0)
-                from = find_by_value(value, name + 2);
-        if (!from)
-                return;
-        part = pick(from, field);
+        if (r < 0)
+                return r;
         if (strncmp(name, "k:", 2) == 0)
                 add_keys(part, name + 2);
         if (cJSON_IsArray(picked))
                 cJSON_AddItemToArray(picked, part);
         else
                 cJSON_AddItemToObject(picked, name + 2, part);
+        return 0;
 }
 
-static cJSON *pick(const cJSON *value, const cJSON *fields)
+static int pick_members(cJSON *picked, const cJSON *value, const cJSON *fields)
 {
-        const cJSON *field;
-        cJSON *picked;
+        struct json_names members;
+        int r = json_names_sort(value, &members);
+
+        for (const cJSON *field = fields->child; field && r >= 0; field = field->next) {
+                const cJSON *from = field->string ? find_value(value, &members, field->string) : NULL;
+
+                if (from)
+                        r = pick_member(picked, from, field);
+        }
+        json_names_done(&members);
+        return r;
+}
+
+static int pick(const cJSON *value, const cJSON *fields, cJSON **ret)
+{
+        bool is_list = cJSON_IsArray(value);
+        int r = 0;
 
         /* This is a leaf, or it is owned as a whole. */
-        if (!fields->child || (!cJSON_IsObject(value) && !cJSON_IsArray(value)))
-                return cJSON_Duplicate(value, true);
-        picked = cJSON_IsArray(value) ? cJSON_CreateArray() : cJSON_CreateObject();
-        cJSON_ArrayForEach(field, fields) if (picked && field->string && strcmp(field->string, ".") != 0)
-                pick_member(picked, value, field);
-        return picked;
+        if (!fields->child || (!cJSON_IsObject(value) && !is_list)) {
+                *ret = cJSON_Duplicate(value, true);
+                return *ret ? 0 : -ENOMEM;
+        }
+        /* Elements are found one by one: more of them would hold up the worker. */
+        if (is_list &&
+            (cJSON_GetArraySize(value) > MANAGED_LIST_MAX || cJSON_GetArraySize(fields) > MANAGED_LIST_MAX))
+                return -E2BIG;
+        *ret = is_list ? cJSON_CreateArray() : cJSON_CreateObject();
+        r = *ret ? pick_members(*ret, value, fields) : -ENOMEM;
+        if (r < 0) {
+                cJSON_Delete(*ret);
+                *ret = NULL;
+        }
+        return r;
 }
 
 static const cJSON *fields_of(const cJSON *metadata, const char *manager)
@@ -115,19 +145,24 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
                 cJSON_AddItemToObject(body, key, value);
 }
 
-char *managed_fields_body(const char *text, const char *manager)
+int managed_fields_body(const char *text, const char *manager, char **ret)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        const cJSON *fields = fields_of(metadata, manager);
+        const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
         cJSON *own;
+        int r = fields ? json_find_duplicate(fields, &duplicate) : 0;
 
-        if (!cJSON_IsObject(object) || !metadata)
-                return NULL;
+        /* A field that stands there many times would be copied as often. */
+        if (r < 0 || duplicate || !cJSON_IsObject(object) || !metadata)
+                return r < 0 ? r : -EBADMSG;
         /* Where no field was ours, an empty body takes away what we have added since. */
-        body = fields ? pick(object, fields) : cJSON_CreateObject();
-        if (!cJSON_IsObject(body))
-                return NULL;
+        if (fields)
+                r = pick(object, fields, &body);
+        else
+                body = cJSON_CreateObject();
+        if (r < 0 || !cJSON_IsObject(body))
+                return r < 0 ? r : -EBADMSG;
         own = cJSON_GetObjectItemCaseSensitive(body, "metadata");
         if (!own)
                 own = cJSON_AddObjectToObject(body, "metadata");
@@ -135,5 +170,6 @@ char *managed_fields_body(const char *text, const char *manager)
         copy_identity(own, metadata, "namespace");
         copy_identity(body, object, "apiVersion");
         copy_identity(body, object, "kind");
-        return cJSON_PrintUnformatted(body);
+        *ret = cJSON_PrintUnformatted(body);
+        return *ret ? 0 : -ENOMEM;
 }
