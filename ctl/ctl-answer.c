@@ -147,8 +147,10 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
                 return no_answer(error);
         size = sys_receive(fd, buffer, sizeof(buffer));
         if (size <= 0)
-                return error_set(error, -EACCES,
-                                 "the operator refused the connection; run as root or as its user");
+                return error_set(
+                        error, -EACCES,
+                        "the operator closed the connection: it refuses other users than root and its "
+                        "own, or restarts in place just now");
         if (message_decode(buffer, (size_t)size, &message) < 0 || message->type != MESSAGE_REPLY)
                 return error_set(error, -EPROTO, "the operator's answer cannot be understood");
         if (message->reply.error[0])

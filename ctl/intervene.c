@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/intervene.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -302,6 +303,27 @@ static int wait_for_restart(const char *runtime_directory, uint64_t timeout_usec
         }
 }
 
+#define RESTARTS_USEC (3 * USEC_PER_SEC)
+
+/* An operator that restarts in place just now closes the connection, or its socket is not there yet. One that refuses us, or
+ * does not run, is asked in vain for a moment. */
+static int ask_for_reload(const char *runtime_directory, cJSON **ret)
+{
+        uint64_t until = clock_boottime_usec() + RESTARTS_USEC;
+        char *none[] = {NULL};
+
+        for (;;) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                int r = ctl_query(runtime_directory, "reload", none, ret, &error);
+
+                if (r >= 0)
+                        return EXIT_CODE_OK;
+                if ((r != -EACCES && r != -ENOENT) || clock_boottime_usec() >= until)
+                        return ctl_failed(r, &error);
+                (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
+        }
+}
+
 static int failed_reload(const char *why)
 {
         fprintf(stderr, "reconciledctl: %s\n", why);
@@ -312,7 +334,7 @@ int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
 {
         cJSON *answer = NULL, *status = NULL;
         char buffer[64];
-        int r = ask_operator(runtime_directory, "reload", NULL, NULL, &answer);
+        int r = ask_for_reload(runtime_directory, &answer);
 
         if (r != EXIT_CODE_OK)
                 return r;

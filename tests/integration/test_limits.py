@@ -114,7 +114,7 @@ def test_check_says_what_does_not_hold(devserver, operator, handler):
     said = operator.ctl.check(operator.config_file).stdout
     assert "note: handler.limits can be enforced as configured only in a control group" in said, said
     if "memory" not in controllers(UNIFIED):
-        assert "handler.limits: warning: of watch widgets cannot be enforced as configured, because control groups" in said, said
+        assert "handler.limits: warning: of watch widgets: they cannot be enforced as configured, because control groups" in said, said
         document = json.loads(operator.ctl.run("check", str(operator.config_file), "--json").stdout)
         assert document["valid"] and document["problems"][0]["key"] == "handler.limits", document
 

@@ -169,7 +169,7 @@ def test_orphaned_children_stay(start, operator, handler, widgets, config_maps, 
     for name in "ab":
         wait_until(lambda: not marks(config_maps.get(name)), lambda: f"{name} to be released: {config_maps.get(name)}")
         assert config_maps.get(name)["data"] == {"a": "1"}
-    assert len(operator.logs(message_id=MESSAGE_ID["CHILD_RELEASED"])) == 2
+    wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["CHILD_RELEASED"])) == 2, "both to be told")
     operator.stop()
 
 

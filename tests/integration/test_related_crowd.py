@@ -146,7 +146,7 @@ def test_related_changes_do_not_silence_the_supervisor(started, crowd):
     operator.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.quiet
 def test_a_sigkill_in_the_middle_of_related_changes_loses_none(started, crowd):
     operator, seen, _ = started
     config_maps = crowd.api.resource("v1", "configmaps", "default")

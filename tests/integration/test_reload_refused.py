@@ -64,7 +64,9 @@ def test_reconciledctl_says_how_a_reload_ended(configured, devserver, handler, m
         assert not waiting.done()
         handler.let_go()
         answer = json.loads(waiting.result())
-        assert answer["restarted"] and answer["done"] and "no run began for" in answer["message"] == joined.result().strip()
+        assert answer["restarted"] and answer["done"] and "no run began for" in answer["message"]
+        # On a busy machine it may ask when that is over.
+        assert answer["message"] == joined.result().strip() or "has not changed" in joined.result()
     assert len(configured.children("worker")) == 3
     configured.stop()
     assert "no operator is running" in reload(code=69)
