@@ -321,9 +321,9 @@ cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager,
                                 fields_subtract(theirs, changed);
                                 cJSON_Delete(changed);
                         }
-                        drop_empty_entries(managers);
                 }
         }
         set_entry(managers, manager, "Apply", api_version, subresource, wanted);
+        drop_empty_entries(managers);
         return object;
 }

@@ -203,6 +203,15 @@ def test_apply_with_a_uid_makes_nothing(widgets, configmaps):
         assert not resource.exists("a")
 
 
+def test_apply_without_fields_gives_all_up(configmaps):
+    uid = configmaps.create("a", data={"theirs": "1"})["metadata"]["uid"]
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": uid}}
+    assert configmaps.apply({**body, "data": {"ours": "1"}})["data"] == {"theirs": "1", "ours": "1"}
+    given_up = configmaps.apply(body)
+    assert given_up["data"] == {"theirs": "1"}
+    assert "test" not in [entry["manager"] for entry in given_up["metadata"]["managedFields"]]
+
+
 def test_apply_with_the_version_of_nothing_creates_or_conflicts(widgets, configmaps):
     """How children are created: no object can have version 1, so an apply of it never changes one that exists."""
     for resource in (widgets, configmaps):
