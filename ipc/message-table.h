@@ -143,6 +143,8 @@
         STR(id)                                                                                             \
         STR(finalizer_key)                                                                                  \
         STR(children_key)                                                                                   \
+        STR(patched_key)                                                                                    \
+        STR(patched_kinds)                                                                                  \
         STR(shared)                                                                                         \
         STR(conditions)                                                                                     \
         LIST(string, namespace)                                                                             \

@@ -89,13 +89,15 @@ enum run_result {
         RESULT_COUNT
 };
 
-/* What an operator does to a child of an object. */
+/* What an operator does to a child of an object, or to an object of others for it. */
 enum child_write {
         CHILD_CREATED,
         CHILD_CHANGED,
         CHILD_DELETED,
         CHILD_ADOPTED,
         CHILD_RELEASED,
+        PATCHED, /* an object of others */
+        PATCH_RELEASED,
         CHILD_WRITE_COUNT
 };
 

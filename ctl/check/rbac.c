@@ -175,6 +175,19 @@ static void add_children_rules(const struct rbac_options *options, const struct 
         }
 }
 
+static void add_patches_rules(const struct rbac_options *options, const struct config_watch *watch,
+                              cJSON *rules)
+{
+        char comment[400], plural[160];
+
+        snprintf(comment, sizeof(comment), "what watch %s patches", watch->name);
+        for (size_t i = 0; i < watch->patches_count; i++) {
+                find_plural(options, watch->patches[i].kind, plural, sizeof(plural));
+                add_rule(rules,
+                         &(struct rule){comment, watch->patches[i].api_version, plural, NULL, "get patch"});
+        }
+}
+
 /* patch: what handlers answer, on the object and on its status. */
 static void add_rules(const struct rbac_options *options, const struct config_watch *watch, cJSON *rules)
 {
@@ -195,6 +208,7 @@ static void add_rules(const struct rbac_options *options, const struct config_wa
                 return;
         add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
         add_children_rules(options, watch, plural, rules);
+        add_patches_rules(options, watch, rules);
 }
 
 /* The role `name` for a service account. */

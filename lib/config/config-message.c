@@ -109,6 +109,8 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .id = config->id,
                 .finalizer_key = config->finalizer_key,
                 .children_key = config->children_key,
+                .patched_key = config->patched_key,
+                .patched_kinds = config->patched_kinds,
                 .shared = config->shared ? whole->operator_name : "",
                 .conditions = config->conditions,
                 .namespace = config_strings(config->namespace, config->shared ? config->namespace_count : 0),

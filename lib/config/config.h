@@ -77,6 +77,8 @@ struct config_watch {
         size_t related_count;
         struct config_owned *answers; /* kinds of children that are answered, and not followed */
         size_t answers_count;
+        struct config_owned *patches; /* kinds of objects of others of which handlers may set fields */
+        size_t patches_count;
         bool is_related;     /* with `owner`: these are related, not owned */
         char *related_names; /* jq; "" */
         char *owner;         /* the name of the watch whose objects own these; NULL: an ordinary watch */
@@ -84,7 +86,8 @@ struct config_watch {
         char *api_version, *kind;
         char *id; /* keeps apart what watches of one kind note on objects; "" = the kind's only watch, or the
                      one of several that has none */
-        char *finalizer_key, *children_key; /* under which it notes that (config_name_notes) */
+        char *finalizer_key, *children_key, *patched_key; /* under which it notes that (config_name_notes) */
+        char *patched_kinds; /* of `patches`: "v1/Node,apps/v1/Deployment"; "" */
         char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
                              commas between them; told where several may have an object; "" */
         bool shared;      /* has an id, or is not the only watch of its kind */

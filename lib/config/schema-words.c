@@ -172,5 +172,9 @@ const struct config_words config_words[] = {
          "Kinds of children that are not watched, for `reconciledctl rbac` and `check`."},
         {"watches[].children.kinds[].apiVersion", "GROUP/VERSION of the kind, or v1."},
         {"watches[].children.kinds[].kind", "The kind."},
+        {"watches[].patches",
+         "Kinds of objects of others of which handlers may set fields (`patches` of an answer). Needs a finalizer."},
+        {"watches[].patches[].apiVersion", "GROUP/VERSION of the kind, or v1."},
+        {"watches[].patches[].kind", "The kind."},
         {NULL, NULL},
 };

@@ -129,6 +129,7 @@ static const struct key watch_key[] = {
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
+        {"patches", KEY_KINDS, IN_WATCH(patches), 0, 0, &answered_table, false, NULL},
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The notes of an operator on an object: finalizers, lists of children, the marks of an ApplySet, the
+ * The notes of an operator on an object: finalizers, lists of children and of what is patched, the marks of an ApplySet, the
  * conditions that tell how runs go. A kind's only watch has OPERATOR/finalizer and OPERATOR/children. A
  * watch with an `id` has OPERATOR/ID.finalizer and OPERATOR/ID.children, so that watches of one kind keep
  * theirs apart.
@@ -10,6 +10,7 @@
 
 #define FINALIZER_NAME  "finalizer"
 #define CHILDREN_NAME   "children"
+#define PATCHED_NAME    "patched"
 #define SET_KEY         "applyset.k8s.io/id"
 #define TOOLING_KEY     "applyset.k8s.io/tooling"
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"

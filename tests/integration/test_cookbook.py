@@ -15,7 +15,7 @@ from harness.session import Document
 
 COOKBOOK = Document("docs/cookbook.md")
 PATTERNS = ("Wait for a Job", "An external resource", "A generator of Secrets", "A password, once", "Defaults for namespaces",
-            "Blue and green")
+            "Labels on nodes", "Blue and green")
 
 
 @pytest.fixture
@@ -229,6 +229,27 @@ def test_defaults_for_namespaces(cook, api):
     namespaces.merge_patch("team-a", {"metadata": {"labels": {"example.com/profile": None}}})
     wait_until(lambda: not quotas.exists("small") and not policies.exists("closed"), "their end")
     assert namespaces.exists("team-a")
+
+
+@pytest.mark.slow
+def test_labels_on_nodes(cook, api):
+    need("jq")
+    nodes = api.resource("v1", "nodes")
+    nodes.create("node-1", labels={"theirs": "1"})
+    pools = create(api, cook("Labels on nodes"), "pools", None)
+
+    def labelled():
+        return {node["metadata"]["name"]: node["metadata"]["labels"]["example.com/pool"] for node in nodes.list()["items"]
+                if "example.com/pool" in node["metadata"].get("labels", {})}
+
+    wait_until(lambda: labelled() == {"node-1": "fast"}, "the label")
+    nodes.create("node-2")
+    wait_until(lambda: labelled() == {"node-1": "fast", "node-2": "fast"}, "the label of a node that joins")
+    pools.merge_patch("fast", {"spec": {"nodes": ["node-2"]}})
+    wait_until(lambda: labelled() == {"node-2": "fast"}, "the label to go from a node")
+    pools.delete("fast")
+    wait_until(lambda: not labelled(), "the end of all")
+    assert nodes.get("node-1")["metadata"]["labels"] == {"theirs": "1"}
 
 
 @pytest.mark.slow

@@ -13,10 +13,6 @@
 #include "worker/run/shown.h"
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
-#include "json/difference.h"
-#include "json/json.h"
-
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
 
@@ -378,43 +374,6 @@ static bool is_going(const struct kube_response *response)
                object.deletion_timestamp.start;
 }
 
-struct field_list {
-        char text[400];
-        size_t size, more;
-};
-
-static void add_field(const char *path, const cJSON *before _unused_, const cJSON *after _unused_,
-                      void *userdata)
-{
-        struct field_list *list = userdata;
-        size_t size = strlen(path);
-
-        if (strncmp(path, "status", strlen("status")) == 0)
-                return; /* not ours to write */
-        if (list->size + size + 40 > sizeof(list->text)) {
-                list->more++;
-                return;
-        }
-        list->size += (size_t)snprintf(list->text + list->size, sizeof(list->text) - list->size, "%s%s",
-                                       list->size > 0 ? ", " : "", path);
-}
-
-/* Names of fields, never values. */
-static void tell_changed(const struct dependents *dependents, const struct dependent *dependent,
-                         const struct kube_response *response)
-{
-        _cleanup_(cJSON_Delete_pointer) cJSON *before =
-                json_parse(dependent->before, strlen(dependent->before));
-        _cleanup_(cJSON_Delete_pointer) cJSON *after = json_parse(response->body, response->body_size);
-        struct field_list list = {.text = ""};
-
-        if (!before || !after || difference_visit(before, after, add_field, &list) == 0)
-                return;
-        if (list.more > 0)
-                snprintf(list.text + list.size, sizeof(list.text) - list.size, " and %zu more", list.more);
-        dependents_tell(dependents, dependent, CHILD_CHANGED, list.text);
-}
-
 static void tell_applied(const struct dependents *dependents, const struct dependent *dependent,
                          const struct kube_response *response)
 {
@@ -423,7 +382,7 @@ static void tell_applied(const struct dependents *dependents, const struct depen
         if (dependent->adopting)
                 dependents_tell(dependents, dependent, CHILD_ADOPTED, "");
         if (!dependent->absent && dependent->before)
-                tell_changed(dependents, dependent, response);
+                (void)dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response);
 }
 
 /* Whether somebody has written to the object, or created it, since it was judged. */

@@ -11,161 +11,18 @@
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/secret-data.h"
 
-#define SET_LABEL "applyset.k8s.io/part-of"
-
-/* ---- the answer, checked */
-
-static int wrong(struct error *error, int index, const char *key, const char *text)
-{
-        return error_set(error, -EINVAL, "the handler's answer: children[%d]%s%s: %s", index,
-                         key[0] ? "." : "", key, text);
-}
-
-/* Members of the metadata that the handler may not set, and why. */
-static const struct {
-        const char *name, *why;
-} untouchable[] = {
-        {"managedFields", "it belongs to the API server"},
-        {"uid", "it belongs to the API server"},
-        {"resourceVersion", "it belongs to the API server"},
-        {"generateName", "a child is found again by its name; give it one"},
-        {"ownerReferences", "it is set by reconciled"},
-};
-
-static bool is_segment(const char *text)
+bool dependent_is_name(const char *text)
 {
         return text && text[0] && strlen(text) <= 253 && !strpbrk(text, "/,%") && strcmp(text, ".") != 0 &&
                strcmp(text, "..") != 0;
 }
 
-static int check_labels(const cJSON *metadata, int index, struct error *error)
-{
-        const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
-
-        if (labels && !cJSON_IsObject(labels))
-                return wrong(error, index, "metadata.labels", "must be an object");
-        if (cJSON_GetObjectItemCaseSensitive(labels, SET_LABEL))
-                return wrong(error, index, "metadata.labels." SET_LABEL, "it is set by reconciled");
-        return 0;
-}
-
-static int check_metadata(const cJSON *metadata, int index, struct error *error)
-{
-        const cJSON *namespace_name = cJSON_GetObjectItemCaseSensitive(metadata, "namespace");
-
-        if (!cJSON_IsObject(metadata))
-                return wrong(error, index, "metadata", "must be an object");
-        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"))))
-                return wrong(error, index, "metadata.name", "must be the name of an object");
-        if (namespace_name && !is_segment(cJSON_GetStringValue(namespace_name)))
-                return wrong(error, index, "metadata.namespace", "must be the name of a namespace");
-        for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
-                char key[64];
-
-                snprintf(key, sizeof(key), "metadata.%s", untouchable[i].name);
-                if (cJSON_GetObjectItemCaseSensitive(metadata, untouchable[i].name))
-                        return wrong(error, index, key, untouchable[i].why);
-        }
-        return check_labels(metadata, index, error);
-}
-
-static bool is_api_version(const char *text)
+bool dependent_is_api_version(const char *text)
 {
         const char *slash = text ? strchr(text, '/') : NULL;
 
         return text && text[0] && slash != text && !strpbrk(text, ",%") &&
                (!slash || (slash[1] && !strchr(slash + 1, '/')));
-}
-
-/* A key that stands twice is refused: the scanner and the tree could each see another one. */
-static int check_twice(const cJSON *object, int index, const char *parent, struct error *error)
-{
-        static const char *const single[] = {"apiVersion", "kind",      "metadata",
-                                             "name",       "namespace", "labels"};
-
-        for (size_t i = 0; i < ELEMENTS(single); i++) {
-                unsigned count = 0;
-                const cJSON *member;
-                char key[64];
-
-                cJSON_ArrayForEach(member, object) count += strcmp(member->string, single[i]) == 0;
-                snprintf(key, sizeof(key), "%s%s", parent, single[i]);
-                if (count > 1)
-                        return wrong(error, index, key, "stands there twice");
-        }
-        return 0;
-}
-
-#define MANIFEST "manifest"
-
-/* Something may stand beside the object. */
-static int check_wrapper(const cJSON *wrapper, int index, struct error *error)
-{
-        static const char *const known[] = {MANIFEST, "adopt", "release"};
-        const cJSON *member;
-        unsigned wishes = 0;
-
-        cJSON_ArrayForEach(member, wrapper)
-        {
-                bool is_known = false;
-
-                for (size_t i = 0; i < ELEMENTS(known); i++)
-                        is_known = is_known || strcmp(member->string, known[i]) == 0;
-                if (!is_known)
-                        return wrong(error, index, member->string,
-                                     "is unknown beside `manifest`; known are adopt and release");
-                if (strcmp(member->string, MANIFEST) == 0)
-                        continue;
-                if (!cJSON_IsBool(member))
-                        return wrong(error, index, member->string, "must be true or false");
-                wishes += cJSON_IsTrue(member) ? 1 : 0;
-        }
-        return wishes > 1 ? wrong(error, index, "", "cannot be adopted and released at once") : 0;
-}
-
-static int check_object(const cJSON *dependent, int index, struct error *error)
-{
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(dependent, "metadata");
-        int r;
-
-        if (!cJSON_IsObject(dependent))
-                return wrong(error, index, "", "must be an object");
-        if (!is_api_version(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "apiVersion"))))
-                return wrong(error, index, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
-        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "kind"))))
-                return wrong(error, index, "kind", "must be a text like \"ConfigMap\"");
-        r = check_metadata(metadata, index, error);
-        if (r >= 0)
-                r = check_twice(dependent, index, "", error);
-        return r < 0 ? r : check_twice(metadata, index, "metadata.", error);
-}
-
-static int check_one(const cJSON *item, int index, struct error *error)
-{
-        const cJSON *manifest = cJSON_GetObjectItemCaseSensitive(item, MANIFEST);
-        int r = manifest ? check_wrapper(item, index, error) : 0;
-
-        return r < 0 ? r : check_object(manifest ? manifest : item, index, error);
-}
-
-int dependents_check(const cJSON *array, struct error *error)
-{
-        const cJSON *dependent;
-        int index = 0;
-
-        if (!cJSON_IsArray(array))
-                return error_set(error, -EINVAL, "the handler's answer: children: must be a list");
-        if (cJSON_GetArraySize(array) > DEPENDENTS_MAX)
-                return error_set(error, -EINVAL, "the handler's answer: children: more than %d",
-                                 DEPENDENTS_MAX);
-        cJSON_ArrayForEach(dependent, array)
-        {
-                int r = check_one(dependent, index++, error);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
 }
 
 /* ---- lists */
@@ -275,7 +132,7 @@ static int take_wrapped(struct span key, struct span value, void *userdata)
         struct dependent *dependent = userdata;
         bool is_true = value.size == strlen("true") && memcmp(value.start, "true", value.size) == 0;
 
-        if (scan_string_equals(key, MANIFEST))
+        if (scan_string_equals(key, DEPENDENT_MANIFEST))
                 dependent->text = value;
         else if (scan_string_equals(key, "adopt"))
                 dependent->adopt = is_true;
@@ -354,8 +211,8 @@ static int add_from_record(struct dependent_list *list, const char *entry, size_
                         return 1;
                 *part[i]++ = '\0';
         }
-        if (!is_segment(part[0]) || (part[1][0] && !is_segment(part[1])) || !is_segment(part[2]) ||
-            !is_api_version(copy))
+        if (!dependent_is_name(part[0]) || (part[1][0] && !dependent_is_name(part[1])) ||
+            !dependent_is_name(part[2]) || !dependent_is_api_version(copy))
                 return 1;
         dependent.api_version = TAKE_PTR(copy);
         dependent.kind = strdup(part[2]);
@@ -577,17 +434,35 @@ static void write_members(const struct dependent_owner *owner, const struct depe
                 return;
         if (annotation_first)
                 write_member("annotations", object->annotations, key, mark.data, from, out);
-        write_member("labels", object->labels, SET_LABEL, owner->set, from, out);
+        write_member("labels", object->labels, DEPENDENT_SET_LABEL, owner->set, from, out);
         if (!annotation_first)
                 write_member("annotations", object->annotations, key, mark.data, from, out);
+}
+
+/* As the handler wrote it; of a Secret, stringData becomes data, in `secret`. */
+static int plain_text(const struct dependent *dependent, struct text *secret, struct span *ret)
+{
+        bool is_secret = strcmp(dependent->kind, "Secret") == 0 && strcmp(dependent->api_version, "v1") == 0;
+        int r = is_secret ? secret_data_body(dependent->text, secret) : 0;
+
+        *ret = r > 0 ? (struct span){secret->data, secret->size} : dependent->text;
+        return r;
+}
+
+int dependent_body_to_patch(const struct dependent *dependent, struct text *out)
+{
+        _cleanup_text_ struct text secret = TEXT_EMPTY;
+        struct span text;
+        int r = plain_text(dependent, &secret, &text);
+
+        return r < 0 ? r : text_append(out, text.start, text.size);
 }
 
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out)
 {
         _cleanup_text_ struct text secret = TEXT_EMPTY;
-        bool is_secret = strcmp(dependent->kind, "Secret") == 0 && strcmp(dependent->api_version, "v1") == 0;
-        int r = is_secret ? secret_data_body(dependent->text, &secret) : 0;
-        struct span text = r > 0 ? (struct span){secret.data, secret.size} : dependent->text;
+        struct span text;
+        int r = plain_text(dependent, &secret, &text);
         const char *from = text.start, *end = from + text.size;
         struct scan_object object;
 
@@ -619,7 +494,9 @@ int dependent_body_to_adopt(const struct dependent_owner *owner, const struct de
         text_json_string(out, dependent->uid);
         text_append_string(out, ",\"resourceVersion\":");
         text_json_string(out, dependent->version);
-        text_printf(out, ",\"labels\":{\"" SET_LABEL "\":\"%s\"},\"annotations\":{\"%s/" ADOPTED_NAME "\":",
+        text_printf(out,
+                    ",\"labels\":{\"" DEPENDENT_SET_LABEL "\":\"%s\"},\"annotations\":{\"%s/" ADOPTED_NAME
+                    "\":",
                     owner->set, owner->operator_name);
         text_json_string(out, mark.data);
         text_append_string(out, "}}}");

@@ -11,7 +11,9 @@
 #include "kube/path.h"
 #include "object/scan.h"
 
-#define DEPENDENTS_MAX 1000 /* of one object */
+#define DEPENDENTS_MAX      1000       /* of one object */
+#define DEPENDENT_MANIFEST  "manifest" /* the key of an object beside which more is said */
+#define DEPENDENT_SET_LABEL "applyset.k8s.io/part-of"
 
 struct dependent {
         struct span text; /* as the handler wrote it; start NULL: it is only remembered */
@@ -65,11 +67,7 @@ struct dependent_owner {
         const char *operator_name, *id; /* id of the watch; NULL or "" if it has none */
 };
 
-/* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. An item is a whole object, or
- * {"manifest": OBJECT, "adopt": true} or {"manifest": OBJECT, "release": true}. */
-int dependents_check(const cJSON *array, struct error *error);
-
-/* From `children` as text, which was checked. In the order in which they are to be applied. The items borrow
+/* From `children` or `patches` as text, which was checked. In the order in which they are to be applied. The items borrow
  * from the text. */
 int dependent_list_from_answer(struct span array, struct dependent_list *ret);
 /* From the annotation's value; entries that cannot be understood are left out. In the order of kinds. */
@@ -97,6 +95,9 @@ void dependent_group_kinds_add(struct text *list, const struct dependent *depend
 int dependent_owner_init(struct dependent_owner *owner, const char *api_version, const char *kind,
                          const char *uid, const char *key);
 void dependent_owner_done(struct dependent_owner *owner);
+/* Of an object, a namespace or a kind; NULL is none. */
+bool dependent_is_name(const char *text);
+bool dependent_is_api_version(const char *text);
 bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner);
 /* Whether the API server accepts an owner reference from it to the owner. */
 bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent);
@@ -104,6 +105,8 @@ bool dependent_may_refer(const struct dependent_owner *owner, const struct depen
 /* Appends what is applied: the handler's text with the set's label, the mark (ownership.h) and, on what the operator
  * creates, the owner reference where that is possible. */
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
+/* Appends a patch of an object of others: the handler's text and nothing else. */
+int dependent_body_to_patch(const struct dependent *dependent, struct text *out);
 /* Appends a merge patch that adopts it, in the version that was judged, and no more: label and mark. (An apply would take
  * away what an earlier one of ours has set.) */
 int dependent_body_to_adopt(const struct dependent_owner *owner, const struct dependent *dependent,

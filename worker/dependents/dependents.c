@@ -15,6 +15,10 @@
 #include "worker/kinds.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
+#include "json/difference.h"
+#include "json/json.h"
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define APPLY_PATCH  "application/apply-patch+yaml"
 #define MERGE_PATCH  "application/merge-patch+json"
@@ -22,6 +26,19 @@
 #define TROUBLE_MAX  1500 /* bytes of text about failures */
 #define LOOKUPS_MAX  2    /* lookups of a dependent's kind in one run */
 #define UNSERVED_MAX 3    /* attempts, until a kind that is not served counts as gone */
+
+int dependents_init(struct dependents *dependents, struct run *run, const struct dependents_driver *driver)
+{
+        const struct record_watch *config = run->watch->config;
+        int r = dependent_owner_init(&dependents->owner, config->api_version, config->kind, run->order->uid,
+                                     run->order->key);
+
+        dependents->run = run;
+        dependents->driver = driver;
+        dependents->owner.operator_name = run->worker->config->operator_name;
+        dependents->owner.id = config->id;
+        return r;
+}
 
 void dependents_advance(struct dependents *dependents)
 {
@@ -88,6 +105,8 @@ bool dependents_is_about_server(const struct dependents *dependents, const struc
 #define CLAIMED                                                                                             \
         "cannot be applied, because others have set fields of it (`children.force: true` takes them over)"
 
+#define CLAIMED_BY_OTHERS "is not patched, because others have set fields of it"
+
 bool dependents_is_claimed(const struct kube_error *error)
 {
         return error->http_status == 409 && error->message &&
@@ -109,7 +128,7 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
         secret = dependent &&
                  is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
         if (dependents_is_claimed(error))
-                what = CLAIMED;
+                what = dependents->manager ? CLAIMED_BY_OTHERS : CLAIMED;
         snprintf(advised, sizeof(advised), "%s%s", what, kube_error_rights_advice(error));
         dependents_fail(dependents, dependent, advised,
                         confidential_words(secret, error, words, sizeof(words)));
@@ -197,8 +216,8 @@ static int settle_namespace(struct dependents *dependents, struct dependent *dep
         }
         if (dependent->lookups == 0)
                 return -ESTALE;
-        run_finish(dependents->run, RESULT_PERMANENT,
-                   "the handler's answer: children[%zu].metadata.namespace: %s", dependent->index,
+        run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: %s[%zu].metadata.namespace: %s",
+                   dependents->manager ? "patches" : "children", dependent->index,
                    dependent->resource.namespaced ? "is missing, and the object that owns it has none either"
                                                   : "its kind belongs to no namespace");
         return 1;
@@ -267,6 +286,8 @@ static bool is_forced(const struct dependents *dependents, const struct dependen
 {
         const struct record_watch *config = dependents->run->watch->config;
 
+        if (dependents->manager)
+                return false;
         return dependents->undo || (config->children_force && !(dependent->adopting && config->rollback));
 }
 
@@ -322,7 +343,9 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
 
         text_append_string(&path, base);
         if (verb == DEPENDENTS_APPLIES || verb == DEPENDENTS_MERGES)
-                kube_path_add(&path, "fieldManager", run->worker->config->operator_name);
+                kube_path_add(&path, "fieldManager",
+                              dependents->manager ? dependents->manager
+                                                  : run->worker->config->operator_name);
         if (verb == DEPENDENTS_APPLIES)
                 kube_path_add(&path, "force", is_forced(dependents, dependent) ? "true" : "false");
         if (!base || path.failed)
@@ -387,6 +410,8 @@ static const struct {
                  "deleting it"},
         [CHILD_RELEASED] = {LOG_NOTICE, MESSAGE_ID_CHILD_RELEASED,
                             "was released: it stays, and is no child of the operator any more"},
+        [PATCHED] = {LOG_INFO, MESSAGE_ID_PATCHED, "was patched: "},
+        [PATCH_RELEASED] = {LOG_INFO, MESSAGE_ID_PATCH_RELEASED, "is not patched any more: "},
 };
 
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
@@ -403,6 +428,43 @@ void dependents_tell(const struct dependents *dependents, const struct dependent
                   "watch %s, %s: %s %s%s", order->watch, order->key, name, write_table[what].text, fields);
 }
 
+struct field_list {
+        char text[400];
+        size_t size, more;
+};
+
+static void add_field(const char *path, const cJSON *before _unused_, const cJSON *after _unused_,
+                      void *userdata)
+{
+        struct field_list *list = userdata;
+        size_t size = strlen(path);
+
+        if (strncmp(path, "status", strlen("status")) == 0)
+                return; /* not ours to write */
+        if (list->size + size + 40 > sizeof(list->text)) {
+                list->more++;
+                return;
+        }
+        list->size += (size_t)snprintf(list->text + list->size, sizeof(list->text) - list->size, "%s%s",
+                                       list->size > 0 ? ", " : "", path);
+}
+
+bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
+                             enum child_write what, const struct kube_response *response)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *before =
+                json_parse(dependent->before, strlen(dependent->before));
+        _cleanup_(cJSON_Delete_pointer) cJSON *after = json_parse(response->body, response->body_size);
+        struct field_list list = {.text = ""};
+
+        if (!before || !after || difference_visit(before, after, add_field, &list) == 0)
+                return false;
+        if (list.more > 0)
+                snprintf(list.text + list.size, sizeof(list.text) - list.size, " and %zu more", list.more);
+        dependents_tell(dependents, dependent, what, list.text);
+        return true;
+}
+
 /* ---- the end */
 
 void dependents_free(struct dependents *dependents)
@@ -417,6 +479,7 @@ void dependents_free(struct dependents *dependents)
         dependent_list_done(&dependents->beside);
         dependent_list_done(&dependents->lost);
         free(dependents->recall.next_page);
+        free(dependents->manager);
         text_done(&dependents->failed.text);
         park_plan_done(&dependents->plan);
         free(dependents);

@@ -43,6 +43,7 @@ struct dependents_driver {
 struct dependents {
         struct run *run;
         const struct dependents_driver *driver;
+        char *manager; /* of `patches`: their field manager; NULL: these are children */
         struct dependent_owner owner;
 
         struct dependent_list wanted; /* by the answer */
@@ -99,6 +100,8 @@ struct dependents {
         } server;
 };
 
+/* The run's object as their owner. 0, or a negative errno. */
+int dependents_init(struct dependents *dependents, struct run *run, const struct dependents_driver *driver);
 void dependents_free(struct dependents *dependents); /* NULL is allowed */
 void dependents_advance(struct dependents *dependents);
 void dependents_finish_failed(struct dependents *dependents);
@@ -147,6 +150,10 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
  * and Events tell it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
                      enum child_write what, const char *fields);
+/* Likewise, with the names of the fields in which the answer differs from what was there before, never their values. false:
+ * in none. */
+bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
+                             enum child_write what, const struct kube_response *response);
 /* Whether the error says that others have set fields of the object. */
 bool dependents_is_claimed(const struct kube_error *error);
 /* The watch of an owned kind that shows such an object to the handler, as a child; NULL if there is none. */

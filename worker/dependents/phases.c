@@ -179,18 +179,12 @@ static const struct dependents_driver driver = {
 static int dependents_new(struct run *run, bool is_present, struct dependents **ret)
 {
         struct dependents *dependents = calloc(1, sizeof(*dependents));
-        const struct record_watch *config = run->watch->config;
         int r = -ENOMEM;
 
         if (!dependents)
                 return r;
-        dependents->run = run;
-        dependents->driver = &driver;
         dependents->cleanup = run->action != ACTION_RECONCILE && run->action != ACTION_UNSELECTED;
-        r = dependent_owner_init(&dependents->owner, config->api_version, config->kind, run->order->uid,
-                                 run->order->key);
-        dependents->owner.operator_name = run->worker->config->operator_name;
-        dependents->owner.id = config->id;
+        r = dependents_init(dependents, run, &driver);
         if (r >= 0)
                 r = remember_read(dependents);
         dependents->present = is_present;
@@ -280,14 +274,9 @@ void dependents_go_on(struct run *run)
 
         if (dependents) {
                 run->dependents = dependents;
-                dependents->run = run;
-                dependents->driver = &driver;
                 dependents->undo = true;
                 dependents->server.asked = park_now(run);
-                r = dependent_owner_init(&dependents->owner, run->watch->config->api_version,
-                                         run->watch->config->kind, run->order->uid, run->order->key);
-                dependents->owner.operator_name = run->worker->config->operator_name;
-                dependents->owner.id = run->watch->config->id;
+                r = dependents_init(dependents, run, &driver);
         }
         if (r >= 0)
                 r = park_plan_read(run->order->settling, &dependents->plan);

@@ -2,9 +2,11 @@
 /* See answer-list.h. */
 #include "worker/run/answer-list.h"
 
-#include "base/text.h"
 #include <errno.h>
 #include <string.h>
+
+#include "base/text.h"
+#include "worker/dependents/dependent.h"
 
 int answer_list_wrong(const struct answer_list *list, int index, const char *key, const char *text,
                       struct error *error)
@@ -80,6 +82,183 @@ int events_check(const cJSON *list, struct error *error)
                 if (r < 0)
                         return r;
                 index++;
+        }
+        return 0;
+}
+
+/* ---- children and patches */
+
+/* An item of the answer's list. */
+struct place {
+        const char *list; /* "children" or "patches" */
+        int index;
+        bool is_patch;
+};
+
+static int wrong(struct error *error, struct place at, const char *key, const char *text)
+{
+        return error_set(error, -EINVAL, "the handler's answer: %s[%d]%s%s: %s", at.list, at.index,
+                         key[0] ? "." : "", key, text);
+}
+
+/* Members of the metadata that the handler may not set, and why. */
+static const struct {
+        const char *name, *why;
+} untouchable[] = {
+        {"managedFields", "it belongs to the API server"},
+        {"uid", "it belongs to the API server"},
+        {"resourceVersion", "it belongs to the API server"},
+        {"generateName", "an object is found again by its name; give it one"},
+        {"ownerReferences", "it is set by reconciled"},
+};
+
+/* What a patch may set of the metadata; it brings and takes away nothing else. */
+static int check_patched_metadata(const cJSON *metadata, struct place at, struct error *error)
+{
+        static const char *const known[] = {"name", "namespace", "labels", "annotations"};
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, metadata)
+        {
+                bool is_known = false;
+                char key[64];
+
+                for (size_t i = 0; i < ELEMENTS(known); i++)
+                        is_known = is_known || strcmp(member->string, known[i]) == 0;
+                snprintf(key, sizeof(key), "metadata.%.40s", member->string);
+                if (!is_known)
+                        return wrong(error, at, key, "a patch sets labels and annotations alone");
+        }
+        return 0;
+}
+
+static int check_labels(const cJSON *metadata, struct place at, struct error *error)
+{
+        const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
+
+        if (labels && !cJSON_IsObject(labels))
+                return wrong(error, at, "metadata.labels", "must be an object");
+        if (cJSON_GetObjectItemCaseSensitive(labels, DEPENDENT_SET_LABEL))
+                return wrong(error, at, "metadata.labels." DEPENDENT_SET_LABEL, "it is set by reconciled");
+        return 0;
+}
+
+static int check_metadata(const cJSON *metadata, struct place at, struct error *error)
+{
+        const cJSON *namespace_name = cJSON_GetObjectItemCaseSensitive(metadata, "namespace");
+
+        if (!cJSON_IsObject(metadata))
+                return wrong(error, at, "metadata", "must be an object");
+        if (!dependent_is_name(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"))))
+                return wrong(error, at, "metadata.name", "must be the name of an object");
+        if (namespace_name && !dependent_is_name(cJSON_GetStringValue(namespace_name)))
+                return wrong(error, at, "metadata.namespace", "must be the name of a namespace");
+        if (at.is_patch && check_patched_metadata(metadata, at, error) < 0)
+                return -EINVAL;
+        for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
+                char key[64];
+
+                snprintf(key, sizeof(key), "metadata.%s", untouchable[i].name);
+                if (cJSON_GetObjectItemCaseSensitive(metadata, untouchable[i].name))
+                        return wrong(error, at, key, untouchable[i].why);
+        }
+        return check_labels(metadata, at, error);
+}
+
+/* A key that stands twice is refused: the scanner and the tree could each see another one. */
+static int check_twice(const cJSON *object, struct place at, const char *parent, struct error *error)
+{
+        static const char *const single[] = {"apiVersion", "kind",   "metadata",   "name",
+                                             "namespace",  "labels", "annotations"};
+
+        for (size_t i = 0; i < ELEMENTS(single); i++) {
+                unsigned count = 0;
+                const cJSON *member;
+                char key[64];
+
+                cJSON_ArrayForEach(member, object) count += strcmp(member->string, single[i]) == 0;
+                snprintf(key, sizeof(key), "%s%s", parent, single[i]);
+                if (count > 1)
+                        return wrong(error, at, key, "stands there twice");
+        }
+        return 0;
+}
+
+/* Something may stand beside the object. */
+static int check_wrapper(const cJSON *wrapper, struct place at, struct error *error)
+{
+        static const char *const known[] = {DEPENDENT_MANIFEST, "adopt", "release"};
+        const cJSON *member;
+        unsigned wishes = 0;
+
+        cJSON_ArrayForEach(member, wrapper)
+        {
+                bool is_known = false;
+
+                for (size_t i = 0; i < ELEMENTS(known); i++)
+                        is_known = is_known || strcmp(member->string, known[i]) == 0;
+                if (!is_known)
+                        return wrong(error, at, member->string,
+                                     "is unknown beside `manifest`; known are adopt and release");
+                if (strcmp(member->string, DEPENDENT_MANIFEST) == 0)
+                        continue;
+                if (!cJSON_IsBool(member))
+                        return wrong(error, at, member->string, "must be true or false");
+                wishes += cJSON_IsTrue(member) ? 1 : 0;
+        }
+        return wishes > 1 ? wrong(error, at, "", "cannot be adopted and released at once") : 0;
+}
+
+static int check_object(const cJSON *dependent, struct place at, struct error *error)
+{
+        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(dependent, "metadata");
+        int r;
+
+        if (!cJSON_IsObject(dependent))
+                return wrong(error, at, "", "must be an object");
+        if (!dependent_is_api_version(
+                    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "apiVersion"))))
+                return wrong(error, at, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
+        if (!dependent_is_name(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "kind"))))
+                return wrong(error, at, "kind", "must be a text like \"ConfigMap\"");
+        r = check_metadata(metadata, at, error);
+        if (r >= 0)
+                r = check_twice(dependent, at, "", error);
+        return r < 0 ? r : check_twice(metadata, at, "metadata.", error);
+}
+
+static int check_one(const cJSON *item, struct place at, struct error *error)
+{
+        const cJSON *manifest = cJSON_GetObjectItemCaseSensitive(item, DEPENDENT_MANIFEST);
+        int r;
+
+        if (at.is_patch && manifest)
+                return wrong(error, at, DEPENDENT_MANIFEST, "is for `children`");
+        if (at.is_patch && cJSON_GetObjectItemCaseSensitive(item, "status"))
+                return wrong(error, at, "status", "cannot be patched: it is its controller's to report");
+        if (at.is_patch)
+                return check_object(item, at, error);
+        r = manifest ? check_wrapper(item, at, error) : 0;
+        return r < 0 ? r : check_object(manifest ? manifest : item, at, error);
+}
+
+int objects_check(const char *list, const cJSON *array, struct error *error)
+{
+        struct place at = {.list = list, .is_patch = strcmp(list, "patches") == 0};
+        const cJSON *dependent;
+
+        if (!cJSON_IsArray(array))
+                return error_set(error, -EINVAL, "the handler's answer: %s: must be a list", list);
+        if (cJSON_GetArraySize(array) > DEPENDENTS_MAX)
+                return error_set(error, -EINVAL, "the handler's answer: %s: more than %d", list,
+                                 DEPENDENTS_MAX);
+        cJSON_ArrayForEach(dependent, array)
+        {
+                int r = check_one(dependent, at, error);
+
+                if (r < 0)
+                        return r;
+                at.index++;
         }
         return 0;
 }

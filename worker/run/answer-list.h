@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A list in a handler's answer: each item is an object, and each member of it is checked by itself. */
+/* Lists in a handler's answer: each item is an object, and each member of it is checked by itself. */
 #include <cjson/cJSON.h>
 
 #include "base/error.h"
@@ -20,3 +20,6 @@ int answer_list_check_item(const struct answer_list *list, const cJSON *item, in
 
 /* The answer's `events`, by the rules of events.k8s.io/v1. 0, or -EINVAL with the place of what is wrong. */
 int events_check(const cJSON *list, struct error *error);
+/* The answer's `children` or `patches` as a tree: 0, or -EINVAL with the place of what is wrong. An item is an object; in
+ * `children` also {"manifest": OBJECT, "adopt": true} or {"manifest": OBJECT, "release": true}. */
+int objects_check(const char *list, const cJSON *array, struct error *error);

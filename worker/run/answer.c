@@ -7,14 +7,13 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "worker/dependents/dependent.h"
 #include "worker/run/answer-list.h"
 #include "worker/write/condition.h"
 #include "json/json.h"
 
 static const char *const known[] = {"status",    "patch",      "requeueAfter", "message",  "error",
                                     "permanent", "done",       "id",           "children", "fatal",
-                                    "events",    "conditions", "retryAfter"};
+                                    "events",    "conditions", "retryAfter",   "patches"};
 
 /* Members that a patch may not touch, and why. */
 static const struct {
@@ -92,6 +91,9 @@ static int check_failing(const struct answer *answer, struct error *error)
         if (answer->dependents)
                 return wrong_answer(error, "children",
                                     "are not applied by an answer with `error`; leave one of them out");
+        if (answer->patches)
+                return wrong_answer(error, "patches",
+                                    "are not written by an answer with `error`; leave one of them out");
         if (answer->patch)
                 return wrong_answer(error, "patch",
                                     "is not written by an answer with `error`; leave one of them out");
@@ -125,7 +127,7 @@ static int unknown_key(const char *key, struct error *error)
                 error, key,
                 "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, retryAfter, "
                 "permanent, fatal, "
-                "done and children");
+                "done, children and patches");
 }
 
 static int take_answer_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -159,7 +161,11 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 return 0; /* a serving handler's; the run was found by it */
         if (strcmp(key, "children") == 0) {
                 answer->dependents = value;
-                return dependents_check(value, error);
+                return objects_check(key, value, error);
+        }
+        if (strcmp(key, "patches") == 0) {
+                answer->patches = value;
+                return objects_check(key, value, error);
         }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
@@ -290,6 +296,8 @@ static int take_text(struct span key, struct span value, void *userdata)
                 answer->patch_text = value;
         else if (scan_string_equals(key, "children") && value.start[0] == '[')
                 answer->dependents_text = value;
+        else if (scan_string_equals(key, "patches") && value.start[0] == '[')
+                answer->patches_text = value;
         return 0;
 }
 

@@ -18,13 +18,14 @@ struct answer {
         const cJSON *events;     /* list or NULL */
         const cJSON *conditions; /* list or NULL */
         const cJSON *dependents; /* list or NULL: they stay as they are */
-        struct span status_text, patch_text,
-                dependents_text; /* the same, as the handler wrote them: inside its output */
-        const char *message;     /* or NULL */
-        const char *error;       /* the handler says that it has failed, and why; or NULL */
-        bool not_done;           /* `done: false`: the cleanup goes on */
-        bool permanent;          /* ... and that it will, until the object changes */
-        bool fatal;              /* ... and that the operator should end (allowFatal) */
+        const cJSON *patches;    /* list or NULL: likewise */
+        struct span status_text, patch_text, dependents_text,
+                patches_text; /* the same, as the handler wrote them: inside its output */
+        const char *message;  /* or NULL */
+        const char *error;    /* the handler says that it has failed, and why; or NULL */
+        bool not_done;        /* `done: false`: the cleanup goes on */
+        bool permanent;       /* ... and that it will, until the object changes */
+        bool fatal;           /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec;
         uint64_t retry_after_usec; /* beside an error: in the place of the backoff; 0 if there is none */
 };

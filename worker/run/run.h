@@ -123,6 +123,7 @@ struct run {
         bool released; /* our finalizer, which the watch does not want, came off before the handler ran */
 
         struct dependents *dependents; /* NULL: not begun */
+        struct dependents *patches; /* of objects of others: dependents/patched/patches.c; NULL: not begun */
         struct {
                 struct record_write item[RUN_WRITES_MAX]; /* the texts are owned */
                 size_t count, left_out;

@@ -44,6 +44,7 @@ void run_free(struct run *run)
         kube_transfer_cancel(run->request.transfer);
         kube_discovery_cancel(run->request.discovery);
         dependents_free(run->dependents);
+        dependents_free(run->patches);
         park_forget_resumed(run);
         answer_done(&run->answer);
         store_object_done(&run->object);

@@ -14,6 +14,7 @@
 #include "object/fingerprint.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/parked/wait.h"
+#include "worker/dependents/patched/patches.h"
 #include "worker/dependents/phases.h"
 #include "worker/write/finalizer.h"
 #include "worker/write/leaving.h"
@@ -75,7 +76,8 @@ static const struct {
         int (*send)(struct run *run);
 } steps[] = {
         {false, finalizer_is_wrong, finalizer_send}, {false, orphan_is_unnoted, orphan_send},
-        {true, has_dependents, dependents_send},     {true, has_object, send_object},
+        {true, patches_are_due_first, patches_send}, {true, has_dependents, dependents_send},
+        {true, patches_are_due, patches_send},       {true, has_object, send_object},
         {true, status_prepare, status_send},         {true, finalizer_must_go, finalizer_send},
 };
 
@@ -295,6 +297,9 @@ void write_start(struct run *run)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
+        if (run->action != ACTION_RECONCILE && run->answer.patches)
+                log_warning("watch %s, %s: patches in the answer to `%s` are ignored: they are given up",
+                            run->order->watch, run->order->key, run_action_name(run->action));
         if ((run_is_of_deletion(run) || !run->object.json) &&
             (run->answer.patch || run->answer.status || run->answer.conditions)) {
                 log_warning(

@@ -137,6 +137,7 @@ void watch_done(struct config_watch *watch)
         owned_done(watch->owns, watch->owns_count);
         owned_done(watch->related, watch->related_count);
         owned_done(watch->answers, watch->answers_count);
+        owned_done(watch->patches, watch->patches_count);
         notes_done(watch);
         free(watch->owner);
         free(watch->filter);
@@ -359,6 +360,21 @@ static void check_all_kinds(struct reader *reader, yaml_node_t *node, const char
                     watch->related_count);
         check_kinds(reader, mapping_find(reader, mapping_find(reader, node, "children"), "kinds"), path,
                     "children.kinds", watch->answers, watch->answers_count);
+        check_kinds(reader, mapping_find(reader, node, "patches"), path, "patches", watch->patches,
+                    watch->patches_count);
+}
+
+/* What is set on objects of others is given up before the object goes. */
+static void check_patches(struct reader *reader, yaml_node_t *node, const char *path,
+                          const struct config_watch *watch)
+{
+        char key[256];
+
+        if (watch->patches_count == 0 || watch->finalizer)
+                return;
+        sub(key, sizeof(key), path, "patches");
+        problem_add(reader, mapping_find(reader, node, "patches"), false, key,
+                    "needs `finalizer: true`: without it, the fields would stay when the object is gone");
 }
 
 /* Secrets are always confidential; other kinds may hold credentials as well, and only people know which. */
@@ -383,6 +399,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
         check_names(reader, node, path, watch);
         check_all_kinds(reader, node, path, watch);
+        check_patches(reader, node, path, watch);
         default_text(reader, &watch->ready_condition, "");
         if (watch->ready_condition)
                 settle_ready_condition(reader, node, path, watch);

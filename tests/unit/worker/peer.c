@@ -109,6 +109,8 @@ static void send_config(struct peer *peer)
                 .kind = "Widget",
                 .finalizer_key = "test.example.com/finalizer",
                 .children_key = "test.example.com/children",
+                .patched_key = "test.example.com/patched",
+                .patched_kinds = "",
                 .trigger = peer->trigger,
                 .store_folder = store,
                 .handler_exec = exec,

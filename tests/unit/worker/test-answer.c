@@ -109,6 +109,7 @@ static const struct {
          "conditions[1].type: stands there twice"},
         {"{\"children\":{}}", "children: must be a list"},
         {"{\"children\":[{\"apiVersion\":\"v1\"}]}", "children[0].kind: "},
+        {"{\"patches\":[{\"apiVersion\":\"v1\"}]}", "patches[0].kind: "},
         {"{\"events\":{}}", "events: must be a list"},
         {"{\"events\":[{}]}", "events[0].reason: is missing"},
         {"{\"events\":[{\"reason\":\"two words\"}]}", "events[0].reason: must be one word"},
@@ -119,7 +120,7 @@ static const struct {
         {"{\"fatal\":true}", "fatal: says how bad an error is"},
         {"{\"requeue\":\"1s\"}",
          "requeue: is unknown; known are status, conditions, events, patch, requeueAfter, "
-         "message, error, retryAfter, permanent, fatal, done and children"},
+         "message, error, retryAfter, permanent, fatal, done, children and patches"},
         {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
         {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
         {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},

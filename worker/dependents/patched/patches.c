@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See patches.h. Looking kinds up, requests and failures are those of children (dependents.h), with a driver of its own.
+ * Two of their phases name the list that is worked on: DEPENDENTS_APPLY what is wanted, DEPENDENTS_PRUNE what is known.
+ */
+#include "worker/dependents/patched/patches.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "worker/confidential.h"
+#include "worker/dependents/dependents.h"
+#include "worker/dependents/notes.h"
+#include "worker/dependents/ownership.h"
+#include "worker/dependents/parked/managed-fields.h"
+#include "worker/write/object.h"
+#include "worker/write/patch.h"
+#include "worker/write/step.h"
+#include "json/json.h"
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
+
+#define CONFLICTS_MAX 10  /* of one object in a run: how often it is made anew between a look and a write */
+#define MANAGERS_MAX  100 /* of one object: each makes it larger, for everybody */
+
+/* ---- the field manager */
+
+#define MANAGER_MAX 128 /* bytes; the server's limit */
+#define HASH_BYTES  10
+
+/* By the owner's name, not its UID: an owner that was restored goes on with its patches. */
+static char *manager_of(const struct dependent_owner *owner)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        uint8_t sum[SHA256_SIZE];
+        char digits[2 * HASH_BYTES + 1], *manager;
+
+        text_printf(&text, "%s/%s/%s", owner->operator_name, owner->id ? owner->id : "", owner->set);
+        if (text.failed)
+                return NULL;
+        sha256(text.data, text.size, sum);
+        for (size_t i = 0; i < HASH_BYTES; i++)
+                snprintf(digits + 2 * i, 3, "%02x", sum[i]);
+        return asprintf(&manager, "%.*s:%s", MANAGER_MAX - 2 * HASH_BYTES - 1, owner->operator_name,
+                        digits) < 0
+                       ? NULL
+                       : manager;
+}
+
+/* ---- what an answer may name */
+
+static bool is_named(const char *list, const struct dependent *dependent)
+{
+        char kind[600];
+        size_t size = (size_t)snprintf(kind, sizeof(kind), "%s/%s", dependent->api_version, dependent->kind);
+
+        for (; *list; list += list[0] == ',') {
+                if (strcspn(list, ",") == size && strncmp(list, kind, size) == 0)
+                        return true;
+                list += strcspn(list, ",");
+        }
+        return false;
+}
+
+static int refuse_own(struct span key, struct span value _unused_, void *userdata)
+{
+        const char *name = userdata;
+        size_t size = strlen(name);
+
+        return (key.size > size + 2 && strncmp(key.start + 1, name, size) == 0 &&
+                key.start[size + 1] == '/') ||
+                               strncmp(key.start, "\"applyset.k8s.io/", 17) == 0
+                       ? -EEXIST
+                       : 0;
+}
+
+/* Labels and annotations by which an operator knows its objects. */
+static bool sets_own(const struct dependents *dependents, const struct dependent *dependent)
+{
+        void *name = (void *)(uintptr_t)dependents->owner.operator_name;
+        struct scan_object object;
+
+        return scan_object(dependent->text.start, dependent->text.size, &object) < 0 ||
+               (object.labels.start && scan_members(object.labels, refuse_own, name) < 0) ||
+               (object.annotations.start && object.annotations.start[0] == '{' &&
+                scan_members(object.annotations, refuse_own, name) < 0);
+}
+
+static const char *mistake_of(const struct dependents *dependents, size_t index)
+{
+        const struct dependent *dependent = &dependents->wanted.item[index];
+
+        if (!is_named(dependents->run->watch->config->patched_kinds, dependent))
+                return "its kind is not among the `patches` of the watch in the configuration";
+        if (dependent_is_owner(dependent, &dependents->owner))
+                return "is the object itself; use the answer's own key `patch`";
+        if (sets_own(dependents, dependent))
+                return "sets a label or an annotation that reconciled keeps for itself";
+        for (size_t i = 0; i < index; i++)
+                if (dependent_is_same(&dependents->wanted.item[i], dependent))
+                        return "is the same object as another one of the list";
+        return NULL;
+}
+
+/* Returns 1: the run was ended. */
+static int check_all(struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                const char *mistake = mistake_of(dependents, i);
+
+                if (!mistake)
+                        continue;
+                run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: patches[%zu]: %s",
+                           dependents->wanted.item[i].index, mistake);
+                return 1;
+        }
+        return 0;
+}
+
+/* ---- the list on the owner */
+
+static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct run *run = userdata;
+
+        run->request.transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                step_failed(run, "list of what is patched for it", response);
+        } else if (object_take_result(run, response) < 0) {
+                run_finish(run, RESULT_RETRY,
+                           "the API server's answer to a list of patches cannot be understood");
+        } else {
+                run->patches->remembered = true;
+                dependents_advance(run->patches);
+        }
+}
+
+/* One whose kind is not known at the moment stays in the list as it is. */
+static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (dependents->wanted.item[i].resource.plural &&
+                    dependent_is_same(&dependents->wanted.item[i], dependent))
+                        return true;
+        return false;
+}
+
+/* What is wanted, and what is not given up yet. Returns 1, or why it cannot be sent. */
+static int record(struct dependents *dependents)
+{
+        _cleanup_text_ struct text list = TEXT_EMPTY, body = TEXT_EMPTY;
+        struct run *run = dependents->run;
+        int r;
+
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (dependents->wanted.item[i].resource.plural)
+                        dependent_record_add(&list, &dependents->wanted.item[i]);
+        for (size_t i = 0; i < dependents->known.count; i++)
+                if (!dependents->known.item[i].settled && !is_wanted(dependents, &dependents->known.item[i]))
+                        dependent_record_add(&list, &dependents->known.item[i]);
+        text_append_string(&body, "{\"metadata\":{\"uid\":");
+        text_json_string(&body, run->order->uid);
+        text_append_string(&body, ",\"resourceVersion\":");
+        text_json_string(&body, object_version(run));
+        text_append_string(&body, ",\"annotations\":{");
+        text_json_string(&body, run->watch->config->patched_key);
+        text_append_string(&body, ":");
+        if (list.size > 0)
+                text_json_string(&body, list.data);
+        else
+                text_append_string(&body, "null");
+        text_append_string(&body, "}}}");
+        r = list.failed || body.failed ? -ENOMEM : patch_send(run, NULL, &body, on_recorded, step_again);
+        return r < 0 ? r : 1;
+}
+
+static int remember_next(struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++)
+                if (dependents->wanted.item[i].resource.plural &&
+                    !dependent_list_has(&dependents->known, &dependents->wanted.item[i]))
+                        return record(dependents);
+        return 0;
+}
+
+static int forget_next(struct dependents *dependents)
+{
+        const struct run *run = dependents->run;
+
+        for (size_t i = 0; i < dependents->known.count && !dependents->remembered; i++)
+                if (dependents->known.item[i].settled && run->object.json && !run_is_of_deletion(run))
+                        return record(dependents);
+        return 0;
+}
+
+/* ---- one by one */
+
+static bool is_written_elsewhere(const struct dependents *dependents, const struct dependent *dependent,
+                                 const char *uid)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                const struct dependent *other = &dependents->wanted.item[i];
+
+                if (other != dependent && other->applied && other->uid && strcmp(other->uid, uid) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int count_manager(struct span entry _unused_, void *userdata)
+{
+        ++*(size_t *)userdata;
+        return 0;
+}
+
+/* Whether the manager has these fields on the object with these values, and no others. */
+static bool is_applied(const char *own, const struct text *body)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *a = json_parse(own, strlen(own)),
+                                              *b = json_parse(body->data, body->size);
+
+        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(a, "metadata"),
+                                                "namespace");
+        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(b, "metadata"),
+                                                "namespace");
+        return a && b && json_equal(a, b);
+}
+
+/* The body that gives all fields up. */
+static void write_names(const struct dependent *dependent, struct text *body)
+{
+        text_append_string(body, "{\"apiVersion\":");
+        text_json_string(body, dependent->api_version);
+        text_append_string(body, ",\"kind\":");
+        text_json_string(body, dependent->kind);
+        text_append_string(body, ",\"metadata\":{\"name\":");
+        text_json_string(body, dependent->name);
+        text_append_string(body, "}}");
+}
+
+static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata);
+
+struct look {
+        struct ownership_view view;
+        char *own;       /* what the manager has on it, as a body */
+        size_t managers; /* of all */
+};
+
+static int look(const struct dependents *dependents, struct dependent *dependent, const char *json,
+                size_t size, struct look *ret)
+{
+        struct scan_object object;
+        int r = ownership_judge(&dependents->owner, dependent, json, size, &ret->view);
+
+        if (r >= 0)
+                r = scan_object(json, size, &object);
+        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
+                r = scan_elements(object.managed_fields, count_manager, &ret->managers);
+        if (r < 0)
+                return r;
+        free(dependent->before);
+        free(dependent->uid);
+        dependent->before = strndup(json, size);
+        dependent->uid = strdup(ret->view.uid);
+        ret->own = dependent->before ? managed_fields_body(dependent->before, dependents->manager) : NULL;
+        return ret->own && dependent->uid ? 0 : -ENOMEM;
+}
+
+/* Why it is not patched; NULL: it may be. */
+static const char *objection_to(const struct look *look, bool is_twice, bool is_new)
+{
+        if (look->view.whose == OWNERSHIP_OURS || look->view.whose == OWNERSHIP_TWIN)
+                return "it is a child of the object; set its fields in `children`";
+        if (is_twice)
+                return "another one of `patches` is the same object in another API group";
+        if (is_new && look->managers >= MANAGERS_MAX)
+                return "it has 100 field managers, and takes no more: each of them makes it larger; let fewer "
+                       "objects patch it";
+        return NULL;
+}
+
+/* Takes it as it is. Returns 1: it is written to; 0: that is not needed, or was refused. */
+static int write_one(struct dependents *dependents, struct dependent *dependent, const struct look *look)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY, names = TEXT_EMPTY, bound = TEXT_EMPTY;
+        bool is_twice = is_written_elsewhere(dependents, dependent, look->view.uid);
+        const struct text *wanted = dependent->text.start ? &body : &names;
+        const char *objection;
+        int r = dependent->text.start ? dependent_body_to_patch(dependent, &body) : 0;
+
+        write_names(dependent, &names);
+        if (r < 0 || names.failed)
+                return r < 0 ? r : -ENOMEM;
+        objection =
+                dependent->text.start ? objection_to(look, is_twice, is_applied(look->own, &names)) : NULL;
+        if (objection)
+                dependents_fail(dependents, dependent, "is not patched", objection);
+        if (objection || is_twice || is_applied(look->own, wanted))
+                return 0;
+        r = dependent_body_for(wanted, look->view.uid, NULL, &bound);
+        return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_written);
+}
+
+static void done_with(struct dependents *dependents, struct dependent *dependent)
+{
+        dependent->applied = !dependent->failed;
+        dependent->settled = true;
+        dependents->position++;
+}
+
+static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        struct look found = {0};
+        int r = 0;
+
+        dependents->run->request.transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                r = look(dependents, dependent, response->body, response->body_size, &found);
+                if (r >= 0)
+                        r = write_one(dependents, dependent, &found);
+                free(found.own);
+        } else if (!kube_error_is_not_found(&response->error)) {
+                if (dependents_take_failure(dependents, "cannot be looked at", response))
+                        dependents_advance(dependents);
+                return;
+        } else if (dependent->text.start) {
+                dependents_fail(dependents, dependent, "is not patched",
+                                "it is not there, and a patch creates nothing");
+        }
+        if (r < 0) {
+                run_finish(dependents->run, RESULT_RETRY, "one of its patches cannot be written: %s",
+                           strerror(-r));
+        } else if (r == 0) {
+                done_with(dependents, dependent);
+                dependents_advance(dependents);
+        }
+}
+
+static void tell_kept(const struct dependents *dependents, const struct dependent *dependent,
+                      const struct kube_error *error)
+{
+        const struct message_run *order = dependents->run->order;
+        bool secret = is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
+        char name[600], words[CONFIDENTIAL_WORDS_MAX];
+
+        log_warning("watch %s, %s: %s keeps what was patched, because it cannot be without it: %s",
+                    order->watch, order->key, dependent_describe(dependent, name, sizeof(name)),
+                    confidential_words(secret, error, words, sizeof(words)));
+}
+
+static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        const struct kube_error *error = &response->error;
+        enum child_write what = dependent->text.start ? PATCHED : PATCH_RELEASED;
+
+        dependents->run->request.transfer = NULL;
+        if (error->failure == KUBE_FAILURE_NONE) {
+                if (!dependents_tell_changed(dependents, dependent, what, response))
+                        dependents_tell(dependents, dependent, what, "others have set the same");
+                done_with(dependents, dependent);
+        } else if (!dependent->text.start && error->http_status == 422) {
+                tell_kept(dependents, dependent, error);
+                done_with(dependents, dependent);
+        } else if (!(error->other_uid &&
+                     ++dependent->conflicts <= CONFLICTS_MAX) && /* or it is looked at again */
+                   !dependents_take_failure(dependents,
+                                            dependent->text.start ? "is not patched" : "is patched still",
+                                            response)) {
+                return;
+        }
+        dependents_advance(dependents);
+}
+
+/* ---- all of them */
+
+static int resolve_next(struct dependents *dependents)
+{
+        struct dependent *dependent;
+
+        for (; (dependent = dependents_current(dependents)); dependents->position++) {
+                int r = dependent->failed ? 0 : dependents_resolve(dependents, dependent);
+
+                if (r != 0)
+                        return r;
+        }
+        return check_all(dependents);
+}
+
+static int go_through(struct dependents *dependents)
+{
+        struct dependent *dependent;
+        bool gives_up = dependents->phase == DEPENDENTS_PRUNE;
+
+        if (gives_up && dependents->failed.count > 0)
+                return 0;
+        for (; (dependent = dependents_current(dependents)); dependents->position++) {
+                int r;
+
+                if (dependent->failed || dependent->settled ||
+                    (gives_up && is_wanted(dependents, dependent)))
+                        continue;
+                r = dependents_resolve(dependents, dependent);
+                return r != 0 ? r
+                              : dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
+        }
+        return 0;
+}
+
+static void finish_failed(struct dependents *dependents)
+{
+        run_finish(dependents->run, dependents_result(dependents), "%u of its patches: %s",
+                   dependents->failed.count,
+                   dependents->failed.text.data ? dependents->failed.text.data : "no memory to tell");
+}
+
+static void no_kind(struct dependents *dependents, const struct kube_error *error,
+                    const struct kube_response *response)
+{
+        struct dependent *dependent = dependents_current(dependents);
+
+        if (error->http_status != 404) {
+                if (dependents_take_refusal(dependents, "cannot be looked up", error, response))
+                        dependents_advance(dependents);
+                return;
+        }
+        if (dependent->text.start || !dependents_is_believed(dependents))
+                dependents_fail(dependents, dependent, "cannot be looked up", error->message);
+        else
+                dependent->settled = true; /* the objects are gone with their kind */
+        dependents->position++;
+        dependents_advance(dependents);
+}
+
+static int phase_next(struct dependents *dependents)
+{
+        switch (dependents->phase) {
+        case DEPENDENTS_RESOLVE:
+                return resolve_next(dependents);
+        case DEPENDENTS_REMEMBER:
+                return remember_next(dependents);
+        case DEPENDENTS_APPLY:
+        case DEPENDENTS_PRUNE:
+                return go_through(dependents);
+        case DEPENDENTS_FORGET:
+                return forget_next(dependents);
+        default:
+                return 0;
+        }
+}
+
+static void advance(struct dependents *dependents)
+{
+        struct run *run = dependents->run;
+
+        for (; dependents->phase < DEPENDENTS_PHASE_COUNT; dependents->phase++) {
+                int r;
+
+                if (run->cancelled) {
+                        run_finish(run, RESULT_CANCELLED,
+                                   "the operator stops before all patches were written");
+                        return;
+                }
+                r = phase_next(dependents);
+                if (r < 0)
+                        run_finish(run, RESULT_RETRY, "its patches cannot be written: %s", strerror(-r));
+                if (r != 0)
+                        return;
+                dependents->position = 0;
+                dependents->remembered = false;
+        }
+        if (dependents->failed.count > 0)
+                finish_failed(dependents);
+        else
+                step_done(run);
+}
+
+static const struct dependents_driver driver = {
+        .advance = advance,
+        .finish_failed = finish_failed,
+        .no_kind = no_kind,
+};
+
+/* ---- the step */
+
+static char *find_record(const struct run *run)
+{
+        return notes_find(object_json(run), false, run->watch->config->patched_key);
+}
+
+int patches_are_due(struct run *run)
+{
+        _cleanup_free_ char *record = NULL;
+
+        if (run->action != ACTION_RECONCILE || !run->object.json)
+                return 0;
+        record = find_record(run);
+        return run->answer.patches || (record && !run->watch->config->patched_kinds[0]);
+}
+
+int patches_are_due_first(struct run *run)
+{
+        _cleanup_free_ char *record = NULL;
+
+        if (run->action == ACTION_RECONCILE || run->action == ACTION_RELEASE || run->answer.not_done ||
+            (run->action == ACTION_UNSELECTED && !run->object.json))
+                return 0;
+        record = find_record(run);
+        return record != NULL;
+}
+
+int patches_send(struct run *run)
+{
+        struct dependents *patches = calloc(1, sizeof(*patches));
+        _cleanup_free_ char *record = find_record(run);
+        int r = -ENOMEM;
+
+        dependents_free(run->patches);
+        run->patches = patches;
+        if (!patches)
+                return r;
+        patches->phase = DEPENDENTS_RESOLVE;
+        r = dependents_init(patches, run, &driver);
+        if (r >= 0)
+                patches->manager = manager_of(&patches->owner);
+        if (r >= 0 && record)
+                r = dependent_list_from_record(record, &patches->known);
+        if (r >= 0 && run->action == ACTION_RECONCILE && run->answer.patches)
+                r = dependent_list_from_answer(run->answer.patches_text, &patches->wanted);
+        if (r < 0 || !patches->manager)
+                return r < 0 ? r : -ENOMEM;
+        dependents_advance(patches);
+        return 0;
+}
