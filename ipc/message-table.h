@@ -162,6 +162,7 @@
         BOOL(children_force)                                                                                \
         BOOL(children_adopt)                                                                                \
         BOOL(children_events)                                                                               \
+        BOOL(children_heirs)                                                                                \
         BOOL(prune_before)                                                                                  \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \

@@ -130,6 +130,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .children_force = config->children_force,
                 .children_adopt = config->children_adopt,
                 .children_events = config->children_events,
+                .children_heirs = config->children_heirs == HEIRS_MARKED,
                 .prune_before = config->children_prune == PRUNE_BEFORE,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,

@@ -52,6 +52,7 @@ enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
 
 /* The fate of children that a failed attempt has made or changed. */
 enum prune { PRUNE_AFTER, PRUNE_BEFORE };
+enum heirs { HEIRS_LISTED, HEIRS_MARKED };
 enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
 
 /* Which objects run after each start. */
@@ -119,6 +120,7 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
+        enum heirs children_heirs; /* which children of a former object of the same name are taken */
         enum prune children_prune; /* children that are left out, after or before others are ready */
         uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */

@@ -162,6 +162,8 @@ const struct config_words config_words[] = {
          "Takes objects that exist and are nobody's as children. They are released in the end, not deleted."},
         {"watches[].children.events",
          "Writes an Event for each child that is created, deleted, adopted or released."},
+        {"watches[].children.heirs",
+         "Children of a former object of the same name that are taken: those in the object's list, or all with its mark."},
         {"watches[].children.prune",
          "With a wait: when children that an answer leaves out are deleted. after: the others are ready. before: at once."},
         {"watches[].children.wait",

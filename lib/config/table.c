@@ -82,10 +82,12 @@ TABLE(quarantine_table, {"after", KEY_UNSIGNED, IN_WATCH(quarantine_after), 1, 1
 TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
 
 static const char *const prune_choice[] = {"after", "before", NULL};
+static const char *const heirs_choice[] = {"listed", "marked", NULL};
 
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL},
       {"adopt", KEY_BOOL, IN_WATCH(children_adopt), 0, 0, NULL, false, NULL},
       {"events", KEY_BOOL, IN_WATCH(children_events), 0, 0, NULL, false, NULL},
+      {"heirs", KEY_CHOICE, IN_WATCH(children_heirs), 0, 0, NULL, false, heirs_choice},
       {"prune", KEY_CHOICE, IN_WATCH(children_prune), 0, 0, NULL, false, prune_choice},
       DURATION("wait", IN_WATCH(wait_usec), 0, 24 * USEC_PER_HOUR),
       {"kinds", KEY_KINDS, IN_WATCH(answers), 0, 0, &answered_table, false, NULL},

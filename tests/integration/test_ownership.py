@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose a child is: the operator neither changes nor deletes what is not its own, and writes only what its handler was shown."""
 import json
+import shutil
 
 import pytest
 
@@ -451,4 +452,30 @@ def test_a_child_moves_with_its_object_to_another_watch(devserver, operator, mak
     mark = found["metadata"]["annotations"][ADOPTED if adopted else MADE]
     assert "/silver/" in mark and len(found["metadata"]["annotations"]) == 1
     assert silver.count() <= 4
+    operator.stop()
+
+
+@pytest.mark.usefixtures("generator")
+@pytest.mark.parametrize("heirs", ["listed", "marked"])
+def test_an_object_that_was_made_anew_takes_what_is_marked(start, operator, widgets, secrets, heirs):
+    """It was orphaned, and its list went with it; the operator has lost its state. Another password would be harm."""
+    start(owns=[{"apiVersion": "v1", "kind": "Secret"}], children={"heirs": heirs})
+    former = widgets.create("w", spec={"n": 1})
+    status_is(widgets, {"n": 1})
+    operator.stop()
+    secrets.merge_patch("password", {"metadata": {"ownerReferences": None}})
+    before = secrets.get("password")
+    widgets.delete("w")
+    uid = widgets.create("w", spec={"n": 2})["metadata"]["uid"]
+    shutil.rmtree(operator.state_directory)
+    operator.start_ready()
+    if heirs == "listed":
+        assert "`children.heirs: marked`" in failed(operator)
+        assert secrets.get("password") == before
+    else:
+        status_is(widgets, {"n": 2})
+        found = secrets.get("password")
+        assert found["data"] == before["data"]
+        assert f"/w/{uid}/" in found["metadata"]["annotations"][MADE] and former["metadata"]["uid"] not in str(found)
+        assert [owner["uid"] for owner in found["metadata"]["ownerReferences"]] == [uid]
     operator.stop()

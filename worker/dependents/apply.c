@@ -94,9 +94,11 @@ static void refuse_foreign(struct dependents *dependents, struct dependent *depe
                  view->whose == OWNERSHIP_FORMER
                          ? "it is of a former object of this name, whose cleanup may not be over"
                          : view->holder,
-                 view->claimed ? "give the child another name, or have it let go there"
-                               : "give the child another name, delete what is there, or take it over "
-                                 "(`adopt: true` beside the manifest)");
+                 view->whose == OWNERSHIP_FORMER
+                         ? "wait for that, delete what is there, or take it over (`children.heirs: marked`)"
+                 : view->claimed ? "give the child another name, or have it let go there"
+                                 : "give the child another name, delete what is there, or take it over "
+                                   "(`adopt: true` beside the manifest)");
         refuse(dependents, dependent, why);
 }
 
@@ -108,6 +110,16 @@ static const struct record_watch *find_holder(const struct dependents *dependent
         return view->whose == OWNERSHIP_TWIN && dependent_list_has(&dependents->beside, dependent)
                        ? leaving_find(dependents->run, view->id)
                        : NULL;
+}
+
+/* An object that was made anew has no list; then the mark of the former one of its name may be enough. */
+static bool is_heir(const struct dependents *dependents, const struct dependent *dependent,
+                    const struct ownership_view *view)
+{
+        const struct record_watch *config = dependents->run->watch->config;
+
+        return view->whose == OWNERSHIP_FORMER &&
+               (!dependent->is_new || (config->children_heirs && strcmp(view->id, config->id) == 0));
 }
 
 /* Whether it may be written. */
@@ -133,7 +145,7 @@ static bool may_take(struct dependents *dependents, struct dependent *dependent,
         }
         dependent->adopted = !view->made;
         if (view->whose == OWNERSHIP_OURS || view->whose == OWNERSHIP_TWIN ||
-            (view->whose == OWNERSHIP_FORMER && !dependent->is_new))
+            is_heir(dependents, dependent, view))
                 return true;
         dependent->adopted = true;
         if (!view->claimed && (dependent->adopt || dependents->run->watch->config->children_adopt)) {
