@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose a child is, on a real API server: its creation, preconditions and managed fields decide."""
+import base64
+import http.server
+import json
 import signal
+import ssl
+import threading
 
 import pytest
 
@@ -141,4 +146,64 @@ def test_one_object_that_two_groups_serve(start, operator, handler, widgets, clu
     wait_until(lambda: widgets.get("w")["metadata"]["annotations"]["widgets.example.com/children"] ==
                f"{new}/{child(new)['kind']}/{namespace}/a", "the list to name the new address alone", 60)
     assert served.get("a")["metadata"]["uid"] == uid
+    operator.stop()
+
+
+@pytest.fixture
+def webhook(cluster, namespace):
+    """Takes all annotations off ConfigMaps; a test may look at `asked`."""
+    class Webhook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            patch = [{"op": "remove", "path": "/metadata/annotations"}] if "annotations" in review["request"]["object"]["metadata"] else []
+            response = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch",
+                        "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+            body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Webhook)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cluster.folder / "server.crt", cluster.folder / "server.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    configurations = cluster.api.resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")
+    configurations.create(body={
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": namespace},
+        "webhooks": [{
+            "name": "strips.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "clientConfig": {"url": f"https://127.0.0.1:{server.server_port}/",
+                             "caBundle": base64.b64encode((cluster.folder / "ca.crt").read_bytes()).decode()},
+            "namespaceSelector": {"matchLabels": {"strips": "yes"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}]}]})
+    cluster.api.resource("v1", "namespaces").merge_patch(namespace, {"metadata": {"labels": {"strips": "yes"}}})
+    yield server
+    configurations.delete(namespace)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def strips(config_maps):
+    config_maps.create("probe", annotations={"a": "b"})
+    found = "annotations" not in config_maps.get("probe")["metadata"]
+    config_maps.delete("probe")
+    return found
+
+
+@pytest.mark.usefixtures("webhook")
+def test_a_webhook_that_takes_the_mark_off_is_told(start, operator, handler, widgets, config_maps, namespace):
+    wait_until(lambda: strips(config_maps), "the webhook to be called", 60)
+    handler.answer({"children": [config_map("a")], "status": {"n": 1}})
+    start()
+    widgets.create("w")
+    said = operator.wait_for_log("1 of its children", key=f"{namespace}/w")["message"]
+    assert "ConfigMap" in said and "cannot be kept: a webhook of the API server has taken off its mark" in said
+    assert "status" not in widgets.get("w")
     operator.stop()

@@ -479,3 +479,17 @@ def test_an_object_that_was_made_anew_takes_what_is_marked(start, operator, widg
         assert f"/w/{uid}/" in found["metadata"]["annotations"][MADE] and former["metadata"]["uid"] not in str(found)
         assert [owner["uid"] for owner in found["metadata"]["ownerReferences"]] == [uid]
     operator.stop()
+
+
+def test_a_mark_that_is_taken_off_at_the_creation_is_told(start, devserver, handler, widgets, config_maps):
+    """As a mutating webhook does it; the server's answer shows what has become of the child."""
+    stripped = {**config_map("a"), "metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
+    devserver.fault({"verb": "patch", "resource": "configmaps"}, status=201, body=json.dumps(stripped), contentType="application/json")
+    handler.answer({"children": [config_map("a")], "status": {"n": 1}})
+    operator = start()
+    widgets.create("w")
+    said = failed(operator)
+    assert "ConfigMap default/a cannot be kept: a webhook of the API server has taken off its mark" in said and MADE in said
+    status_is(widgets, {"n": 1})
+    assert marks(config_maps.get("a")) == [MADE, PART_OF, "w"]
+    operator.stop()

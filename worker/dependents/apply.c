@@ -397,6 +397,24 @@ static void tell_applied(const struct dependents *dependents, const struct depen
                 (void)dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response);
 }
 
+/* Where something takes the mark off, the operator would not know its own child again. */
+static void check_mark(struct dependents *dependents, struct dependent *dependent,
+                       const struct kube_response *response)
+{
+        struct ownership_view view;
+        char why[500];
+
+        if (ownership_judge(&dependents->owner, dependent, response->body, response->body_size, &view) < 0 ||
+            (dependent->adopted ? view.whose == OWNERSHIP_OURS : view.made))
+                return;
+        snprintf(
+                why, sizeof(why),
+                "a webhook of the API server has taken off its mark, the annotation %.128s/%s, without which it is not "
+                "known as ours again; have the webhook leave that alone, and delete the child",
+                dependents->owner.operator_name, dependent->adopted ? ADOPTED_NAME : MADE_NAME);
+        dependents_fail(dependents, dependent, "cannot be kept", why);
+}
+
 /* Whether somebody has written to the object, or created it, since it was judged. */
 static bool is_overtaken(const struct dependent *dependent, const struct kube_error *error)
 {
@@ -435,14 +453,17 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 tell_applied(dependents, dependent, response);
-                if (dependent->unseen || dependent->remark) {
+                check_mark(dependents, dependent, response);
+                if ((dependent->unseen || dependent->remark) && !dependent->failed) {
                         finish_outdated(dependents, dependent,
                                         "was adopted, and the handler has not seen it");
                         return;
                 }
                 note_written(dependent, response);
-                note_state(dependents, response);
-                wait_judge(dependents, dependent, response->body, response->body_size);
+                if (!dependent->failed) {
+                        note_state(dependents, response);
+                        wait_judge(dependents, dependent, response->body, response->body_size);
+                }
                 dependents->position++;
         } else if (is_overtaken(dependent, &response->error) &&
                    !(dependent->absent && dependent->conflicts > 0)) {
