@@ -493,3 +493,32 @@ def test_a_mark_that_is_taken_off_at_the_creation_is_told(start, devserver, hand
     status_is(widgets, {"n": 1})
     assert marks(config_maps.get("a")) == [MADE, PART_OF, "w"]
     operator.stop()
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_field_that_goes_to_and_fro_is_told_and_waited_for(start, handler, widgets, config_maps, force):
+    """A controller that wants another value, or none, is as fast as the operator."""
+    handler.answer({"children": [config_map("a", {"size": "3", "other": "1"})], "status": {"n": 1}})
+    operator = start(owns=OWNS, children={"force": force}, readyCondition=True)
+    widgets.create("w")
+    wait_until(lambda: config_maps.exists("a"), "the child")
+
+    def set_back():
+        if config_maps.get("a")["data"].get("size") == "3":
+            config_maps.merge_patch("a", {"data": {"size": "5" if force else None}}, fieldManager="an-autoscaler")
+        return operator.logs(message_id=MESSAGE_ID["SET_BACK"])
+
+    wait_until(set_back, "the operator to see it")
+    said = failed(operator)
+    assert "ConfigMap default/a is set back by others each time: data.size (" in said and "3 times in a row" in said
+    assert ("by an-autoscaler" if force else "by whom is unknown") in said, "who takes a field away is no manager of it"
+    [ready] = [condition for condition in widgets.get("w")["status"]["conditions"] if condition["type"] == "Ready"]
+    assert ready["status"] == "False" and "data.size" in ready["message"]
+    count = len(operator.logs(message_id=MESSAGE_ID["CHILD_CHANGED"]))
+    assert count <= 3 * 2, "each of two workers counts by itself"
+    wait_until(lambda: config_maps.get("a")["data"].get("size") == "3", "one more attempt, when the time is over")
+    config_maps.merge_patch("a", {"data": {"size": "5"}}, fieldManager="an-autoscaler")
+    handler.answer({"children": [config_map("a", {"size": "5", "other": "1"})], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    wait_until(lambda: widgets.get("w")["status"].get("n") == 2, "another answer, which is applied at once")
+    operator.stop()

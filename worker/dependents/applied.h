@@ -2,14 +2,18 @@
 #pragma once
 /*
  * The bodies that this worker has applied, and the state of the dependents after that: applying the same
- * body to a dependent that has not changed since would change nothing. There are three numbers for each, in
+ * body to a dependent that has not changed since would change nothing. There are some numbers for each, in
  * a table of a fixed size: a new entry replaces an older one, and what is forgotten is merely applied again.
+ *
+ * Where others set a dependent back each time, the same body changes it again and again. That is counted, and the body is
+ * held: for four seconds after the third time, then for twice as long each time, up to ten minutes. Ten quiet minutes end it.
+ * Times are microseconds of CLOCK_BOOTTIME.
  */
 #include <stdint.h>
 
 #include "worker/dependents/dependent.h"
 
-#define APPLIED_MAX 65536 /* a power of two; 1.5 MiB, of which unused pages take no memory */
+#define APPLIED_MAX 65536 /* a power of two; 2.5 MiB, of which unused pages take no memory */
 
 struct applied;
 
@@ -31,3 +35,8 @@ int applied_state_of(const char *json, size_t size, uint64_t *ret);
 void applied_keep(struct applied *applied, const struct applied_text *text, uint64_t state);
 /* Whether this text was the last one, and this the state that it led to. */
 bool applied_made(const struct applied *applied, const struct applied_text *text, uint64_t state);
+/* Applying the same text as before has changed the dependent. */
+void applied_count_repair(struct applied *applied, const struct applied_text *text, uint64_t now);
+/* How often in a row others have set back what this text has set. ret_until: it is not applied before; 0: it may be. */
+unsigned applied_repairs(const struct applied *applied, const struct applied_text *text, uint64_t now,
+                         uint64_t *ret_until);

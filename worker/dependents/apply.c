@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
+#include "ipc/message-id.h"
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/parked/wait.h"
@@ -393,8 +395,10 @@ static void tell_applied(const struct dependents *dependents, const struct depen
                 dependents_tell(dependents, dependent, CHILD_CREATED, "");
         if (dependent->adopting)
                 dependents_tell(dependents, dependent, CHILD_ADOPTED, "");
-        if (!dependent->absent && dependent->before)
-                (void)dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response);
+        if (!dependent->absent && dependent->before &&
+            dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response) && !dependent->adopting)
+                applied_count_repair(dependents->run->worker->applied, &dependents->sent,
+                                     clock_boottime_usec());
 }
 
 /* Where something takes the mark off, the operator would not know its own child again. */
@@ -510,6 +514,36 @@ static void tell_unreferred(const struct dependents *dependents, const struct de
                  order->key, dependent_describe(dependent, name, sizeof(name)));
 }
 
+#define SET_BACK "is set back by others each time"
+
+/* Others set it back each time: both would go on for ever, as fast as they can. */
+static bool is_held(struct dependents *dependents, struct dependent *dependent, const struct text *body)
+{
+        struct applied *applied = dependents->run->worker->applied;
+        uint64_t now = clock_boottime_usec(), until, state;
+        unsigned repairs = applied_repairs(applied, &dependents->sent, now, &until);
+        const struct message_run *order = dependents->run->order;
+        char fields[300], managers[200], why[700], wait[64], name[600];
+
+        if (until == 0 || !dependent->before || dependents->undo ||
+            applied_state_of(dependent->before, strlen(dependent->before), &state) < 0 ||
+            applied_made(applied, &dependents->sent, state))
+                return false;
+        dependents_name_fields(dependent->before, (struct span){body->data, body->size}, true, fields,
+                               sizeof(fields));
+        ownership_last_writer(&dependents->owner, dependent->before, managers, sizeof(managers));
+        snprintf(why, sizeof(why), "%s (%s, %u times in a row); it is applied again in %s at the earliest",
+                 fields, managers, repairs,
+                 duration_format((until - now) / USEC_PER_MSEC * USEC_PER_MSEC, wait, sizeof(wait)));
+        dependent_describe(dependent, name, sizeof(name));
+        log_write(LOG_WARNING, MESSAGE_ID_SET_BACK,
+                  LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                             {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name}),
+                  "watch %s, %s: %s " SET_BACK ": %s", order->watch, order->key, name, why);
+        dependents_fail(dependents, dependent, SET_BACK, why);
+        return true;
+}
+
 /* Returns 0 where nothing is to be sent. */
 static int apply_one(struct dependents *dependents, struct dependent *dependent)
 {
@@ -538,6 +572,8 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         if (r < 0)
                 return r;
         dependents->sent = applied_text_of(&dependents->owner, dependent, &body);
+        if (is_held(dependents, dependent, &body))
+                return 0;
         return dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_applied);
 }
 

@@ -429,39 +429,49 @@ void dependents_tell(const struct dependents *dependents, const struct dependent
 }
 
 struct field_list {
-        char text[400];
-        size_t size, more;
+        char *text;
+        size_t room, size, more;
+        bool of_after;
 };
 
-static void add_field(const char *path, const cJSON *before _unused_, const cJSON *after _unused_,
-                      void *userdata)
+static void add_field(const char *path, const cJSON *before _unused_, const cJSON *after, void *userdata)
 {
         struct field_list *list = userdata;
         size_t size = strlen(path);
 
-        if (strncmp(path, "status", strlen("status")) == 0)
+        if (strncmp(path, "status", strlen("status")) == 0 || (list->of_after && !after))
                 return; /* not ours to write */
-        if (list->size + size + 40 > sizeof(list->text)) {
+        if (list->size + size + 40 > list->room) {
                 list->more++;
                 return;
         }
-        list->size += (size_t)snprintf(list->text + list->size, sizeof(list->text) - list->size, "%s%s",
+        list->size += (size_t)snprintf(list->text + list->size, list->room - list->size, "%s%s",
                                        list->size > 0 ? ", " : "", path);
+}
+
+bool dependents_name_fields(const char *before, struct span after, bool of_after, char *buffer, size_t size)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *old = json_parse(before, strlen(before));
+        _cleanup_(cJSON_Delete_pointer) cJSON *new = json_parse(after.start, after.size);
+        struct field_list list = {.text = buffer, .room = size, .of_after = of_after};
+
+        buffer[0] = '\0';
+        if (!old || !new || difference_visit(old, new, add_field, &list) == 0)
+                return false;
+        if (list.more > 0)
+                snprintf(buffer + list.size, size - list.size, " and %zu more", list.more);
+        return true;
 }
 
 bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
                              enum child_write what, const struct kube_response *response)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *before =
-                json_parse(dependent->before, strlen(dependent->before));
-        _cleanup_(cJSON_Delete_pointer) cJSON *after = json_parse(response->body, response->body_size);
-        struct field_list list = {.text = ""};
+        char fields[400];
 
-        if (!before || !after || difference_visit(before, after, add_field, &list) == 0)
+        if (!dependents_name_fields(dependent->before, (struct span){response->body, response->body_size},
+                                    false, fields, sizeof(fields)))
                 return false;
-        if (list.more > 0)
-                snprintf(list.text + list.size, sizeof(list.text) - list.size, " and %zu more", list.more);
-        dependents_tell(dependents, dependent, what, list.text);
+        dependents_tell(dependents, dependent, what, fields);
         return true;
 }
 

@@ -150,6 +150,8 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
  * and Events tell it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
                      enum child_write what, const char *fields);
+/* Names the fields in which two objects differ; of_after: only those that the second one has. false: in none. */
+bool dependents_name_fields(const char *before, struct span after, bool of_after, char *buffer, size_t size);
 /* Likewise, with the names of the fields in which the answer differs from what was there before, never their values. false:
  * in none. */
 bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,

@@ -321,6 +321,58 @@ static void describe_managers(const struct scan_object *object, struct ownership
                 (void)scan_elements(object->managed_fields, look_at_entry, &search);
 }
 
+struct writer {
+        struct span manager, time, subresource;
+};
+
+struct writer_search {
+        const char *own;
+        char *text, time[64];
+        size_t size;
+};
+
+static int take_writer(struct span key, struct span value, void *userdata)
+{
+        struct writer *writer = userdata;
+
+        if (scan_string_equals(key, "manager"))
+                writer->manager = value;
+        else if (scan_string_equals(key, "time"))
+                writer->time = value;
+        else if (scan_string_equals(key, "subresource"))
+                writer->subresource = value;
+        return 0;
+}
+
+static int look_at_writer(struct span element, void *userdata)
+{
+        struct writer_search *search = userdata;
+        struct writer writer = {0};
+        _cleanup_free_ char *manager = NULL, *time = NULL;
+        int r = element.start[0] == '{' ? scan_members(element, take_writer, &writer) : 0;
+
+        if (r < 0 || writer.subresource.start || !writer.manager.start || !writer.time.start ||
+            scan_string_equals(writer.manager, search->own))
+                return r;
+        if (scan_string(writer.manager, &manager) >= 0 && scan_string(writer.time, &time) >= 0 &&
+            strcmp(time, search->time) >= 0) {
+                snprintf(search->time, sizeof(search->time), "%s", time);
+                snprintf(search->text, search->size, "by %s", manager);
+        }
+        return 0;
+}
+
+void ownership_last_writer(const struct dependent_owner *owner, const char *json, char *buffer, size_t size)
+{
+        struct writer_search search = {.own = owner->operator_name, .text = buffer, .size = size};
+        struct scan_object object;
+
+        snprintf(buffer, size, "by whom is unknown");
+        if (scan_object(json, strlen(json), &object) >= 0 && object.managed_fields.start &&
+            object.managed_fields.start[0] == '[')
+                (void)scan_elements(object.managed_fields, look_at_writer, &search);
+}
+
 /* ---- the judgement */
 
 static enum ownership judge(const struct dependent_owner *owner, bool is_marked, const struct mark *mark,

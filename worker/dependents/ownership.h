@@ -40,3 +40,5 @@ bool ownership_is_marked(const struct dependent_owner *owner, struct span text);
 /* json: the child as the server or a store has it. -EBADMSG: it is no object. */
 int ownership_judge(const struct dependent_owner *owner, const struct dependent *dependent, const char *json,
                     size_t size, struct ownership_view *ret);
+/* Text for people: which manager other than the operator has written to the object last. */
+void ownership_last_writer(const struct dependent_owner *owner, const char *json, char *buffer, size_t size);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "worker/dependents/applied.h"
 
 static struct applied_text text_of(const char *owner, const char *name, char *body)
@@ -81,6 +82,44 @@ static void test_the_same_text_and_nothing_else(void **state)
         assert_false(applied_made(applied, &first, 8));
 }
 
+static uint64_t held_for(struct applied *applied, const struct applied_text *text, uint64_t now,
+                         unsigned repairs)
+{
+        uint64_t until;
+
+        assert_int_equal(applied_repairs(applied, text, now, &until), repairs);
+        return until == 0 ? 0 : until - now;
+}
+
+static void test_what_is_set_back_is_held_longer_and_longer(void **state)
+{
+        _cleanup_(applied_free_pointer) struct applied *applied = NULL;
+        struct applied_text text = text_of("o", "a", (char[]){"{1}"}),
+                            other = text_of("o", "a", (char[]){"{2}"});
+        uint64_t now = USEC_PER_HOUR, held = 0;
+
+        (void)state;
+        assert_int_equal(applied_new(&applied), 0);
+        applied_count_repair(applied, &text,
+                             now); /* what was never applied has changed for the first time */
+        assert_int_equal(held_for(applied, &text, now, 0), 0);
+        for (unsigned i = 1; i <= 40; i++) {
+                applied_keep(applied, &text, i);
+                applied_count_repair(applied, &text, now);
+                held = held_for(applied, &text, now, i);
+                assert_int_equal(held, i < 3    ? 0
+                                       : i < 11 ? (4 * USEC_PER_SEC) << (i - 3)
+                                                : 10 * USEC_PER_MINUTE);
+                now += held;
+                assert_int_equal(held_for(applied, &text, now, i), 0);
+        }
+        assert_int_equal(held_for(applied, &text, now + 10 * USEC_PER_MINUTE, 0), 0); /* it was quiet */
+        applied_keep(applied, &other, 1);
+        assert_int_equal(held_for(applied, &other, now, 0), 0); /* another text is another wish */
+        applied_keep(applied, &text, 1);
+        assert_int_equal(held_for(applied, &text, now, 0), 0);
+}
+
 /* What is forgotten is forgotten, and never taken for something else. */
 static void test_more_than_it_holds(void **state)
 {
@@ -112,6 +151,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_a_state_is),
                 cmocka_unit_test(test_the_same_text_and_nothing_else),
+                cmocka_unit_test(test_what_is_set_back_is_held_longer_and_longer),
                 cmocka_unit_test(test_more_than_it_holds),
         };
 
