@@ -212,6 +212,19 @@ def test_apply_without_fields_gives_all_up(configmaps):
     assert "test" not in [entry["manager"] for entry in given_up["metadata"]["managedFields"]]
 
 
+@pytest.mark.parametrize("more", [{}, {"data": {"b": "2"}}])
+def test_fields_that_go_to_another_manager(configmaps, more):
+    """As kubectl does it with what was applied on the client's side."""
+    applied = configmaps.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}})["metadata"]
+    entries = [{**entry, "manager": "renamed"} for entry in applied["managedFields"]]
+    changed = configmaps.merge_patch("a", {"metadata": {"managedFields": entries, "resourceVersion": applied["resourceVersion"]}, **more},
+                                     fieldManager="renamed")["metadata"]
+    assert changed["resourceVersion"] != applied["resourceVersion"]
+    assert {entry["manager"] for entry in configmaps.get("a")["metadata"]["managedFields"]} == {"renamed"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"c": "3"}}
+    assert configmaps.apply(body, manager="renamed")["data"] == {**more.get("data", {}), "c": "3"}
+
+
 def test_apply_with_the_version_of_nothing_creates_or_conflicts(widgets, configmaps):
     """How children are created: no object can have version 1, so an apply of it never changes one that exists."""
     for resource in (widgets, configmaps):
