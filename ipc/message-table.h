@@ -142,6 +142,7 @@
         BOOL(releases)                                                                                      \
         STR(id)                                                                                             \
         STR(finalizer_key)                                                                                  \
+        STR(finalizers)                                                                                     \
         STR(children_key)                                                                                   \
         STR(patched_key)                                                                                    \
         STR(patched_kinds)                                                                                  \
@@ -459,7 +460,7 @@
         U64(memory_max)                                                                                     \
         STR(slot_file)                                                                                      \
         U64(slot)                                                                                           \
-        STR(finalizer)                                                                                      \
+        STR(finalizers)                                                                                     \
         STR(shared)                                                                                         \
         STR(conditions)                                                                                     \
         BOOL(holds)                                                                                         \
@@ -485,6 +486,7 @@
  * kept_folder: in memory: what confidential children were before (lib/os/kept.h). */
 #define MESSAGE_config_worker_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                       \
         STR(operator_name)                                                                                  \
+        STR(former_names)                                                                                   \
         BOOL(events_shared)                                                                                 \
         STR(record_folder)                                                                                  \
         STR(trace_file)                                                                                     \

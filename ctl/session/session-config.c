@@ -75,6 +75,7 @@ static int worker_config(struct session_process *process)
         struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
+                .former_names = config->former_names,
                 .trace_file = session->trace,
                 .kept_folder = session->folder,
                 .replay_folder = session->replay ? session->requests : "",

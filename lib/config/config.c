@@ -30,6 +30,10 @@ void config_free(struct config *config)
                 watch_done(&config->watch[i]);
         free(config->watch);
         free(config->operator_name);
+        for (size_t i = 0; i < config->former_count; i++)
+                free(config->former[i]);
+        free(config->former);
+        free(config->former_names);
         free(config->kubeconfig);
         free(config->kubeconfig_file);
         free(config->context);

@@ -87,6 +87,7 @@ struct config_watch {
         char *api_version, *kind;
         char *id; /* keeps apart what watches of one kind note on objects; "" = the kind's only watch, or the
                      one of several that has none */
+        char *finalizers; /* its finalizer, and those of the operator's former names, with commas between them */
         char *finalizer_key, *children_key, *patched_key; /* under which it notes that (config_name_notes) */
         char *patched_kinds; /* of `patches`: "v1/Node,apps/v1/Deployment"; "" */
         char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
@@ -135,7 +136,10 @@ struct config_watch {
 };
 
 struct config {
-        char *operator_name;   /* field manager, finalizer prefix, Event source: a DNS subdomain */
+        char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
+        char **former; /* names that the operator had before: what it has noted under them is its own */
+        size_t former_count;
+        char *former_names;    /* the same, with commas between them; "" */
         char *kubeconfig;      /* "" = default search */
         char *kubeconfig_file; /* where cluster.kubeconfig was set; "" with the default search */
         unsigned kubeconfig_line;

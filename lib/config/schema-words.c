@@ -8,6 +8,8 @@ const struct config_words config_words[] = {
         {"operator",
          "Name of the operator, a DNS name like widgets.example.com: field manager of every write and "
          "prefix of finalizers. Required, in one of the files."},
+        {"formerNames",
+         "Names that the operator had before. What it has noted under them on objects is its own, and renewed."},
         {"cluster",
          "The API server and the identity to use there. Default: $KUBECONFIG, ~/.kube/config, then the "
          "account of the pod."},

@@ -156,6 +156,7 @@ TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER
 
 static const struct key config_key[] = {
         {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false, NULL},
+        {"formerNames", KEY_TEXTS, IN_CONFIG(former), 0, 0, NULL, false, NULL},
         {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false, NULL},
         {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, WORKERS_MAX, NULL, false, NULL},
         {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false, NULL},

@@ -161,8 +161,32 @@ static char *key_of(const struct config *config, const struct config_watch *watc
         return format_string("%s/%s%s%s", config->operator_name, watch->id, watch->id[0] ? "." : "", name);
 }
 
+static char *list_finalizers(const struct config *config, const struct config_watch *watch)
+{
+        _cleanup_text_ struct text list = TEXT_EMPTY;
+
+        text_append_string(&list, watch->finalizer_key);
+        for (size_t i = 0; i < config->former_count; i++)
+                text_printf(&list, ",%s/%s%s" FINALIZER_NAME, config->former[i], watch->id,
+                            watch->id[0] ? "." : "");
+        return list.failed ? NULL : text_take(&list);
+}
+
+static char *list_former(const struct config *config)
+{
+        _cleanup_text_ struct text list = TEXT_EMPTY;
+
+        text_append_string(&list, "");
+        for (size_t i = 0; i < config->former_count; i++)
+                text_printf(&list, "%s%s", i > 0 ? "," : "", config->former[i]);
+        return list.failed ? NULL : list.size > 0 ? text_take(&list) : strdup("");
+}
+
 int config_name_notes(struct config *config)
 {
+        config->former_names = list_former(config);
+        if (!config->former_names)
+                return -ENOMEM;
         for (size_t i = 0; i < config->watch_count; i++) {
                 struct config_watch *watch = &config->watch[i];
 
@@ -178,7 +202,8 @@ int config_name_notes(struct config *config)
                 watch->patched_key = key_of(config, watch, PATCHED_NAME);
                 watch->patched_kinds = list_patched_kinds(watch);
                 watch->conditions = list_conditions(config, watch);
-                if (!watch->finalizer_key || !watch->children_key || !watch->patched_key ||
+                watch->finalizers = watch->finalizer_key ? list_finalizers(config, watch) : NULL;
+                if (!watch->finalizers || !watch->children_key || !watch->patched_key ||
                     !watch->patched_kinds || !watch->conditions)
                         return -ENOMEM;
         }
@@ -189,6 +214,7 @@ void notes_done(struct config_watch *watch)
 {
         free(watch->id);
         free(watch->finalizer_key);
+        free(watch->finalizers);
         free(watch->children_key);
         free(watch->patched_key);
         free(watch->patched_kinds);

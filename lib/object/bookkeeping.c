@@ -2,6 +2,7 @@
 #include "object/bookkeeping.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool ends_with(const char *text, size_t size, const char *end)
 {
@@ -29,31 +30,43 @@ bool bookkeeping_is_key(struct span key, const char *operator_name, const char *
                (rest == strlen(name) || slash[rest - strlen(name)] == '.');
 }
 
+#define WORD_MAX 512
+
+bool bookkeeping_next_word(const char **list, char *word, size_t size)
+{
+        size_t length = *list ? strcspn(*list, ",") : 0;
+
+        if (length == 0 || length >= size)
+                return false;
+        memcpy(word, *list, length);
+        word[length] = '\0';
+        *list += length;
+        *list += **list == ',';
+        return true;
+}
+
 bool bookkeeping_has_word(const char *list, struct span word)
 {
-        while (list && *list) {
-                size_t size = strcspn(list, ",");
+        char name[WORD_MAX];
 
-                if (word.size == size + 2 && memcmp(word.start + 1, list, size) == 0)
+        while (bookkeeping_next_word(&list, name, sizeof(name)))
+                if (scan_string_equals(word, name))
                         return true;
-                list += size;
-                list += *list == ',';
-        }
         return false;
 }
 
 static int compare_name(struct span name, void *userdata)
 {
-        return scan_string_equals(name, userdata) ? -EEXIST : 0;
+        return bookkeeping_has_word(userdata, name) ? -EEXIST : 0;
 }
 
-static bool is_in_list(struct span list, const char *finalizer)
+static bool is_in_list(struct span list, const char *finalizers)
 {
         return list.start && list.start[0] == '[' &&
-               scan_elements(list, compare_name, (void *)(uintptr_t)finalizer) == -EEXIST;
+               scan_elements(list, compare_name, (void *)(uintptr_t)finalizers) == -EEXIST;
 }
 
-int finalizer_look(const char *json, size_t size, const char *finalizer, struct finalizer_view *ret)
+int finalizer_look(const char *json, size_t size, const char *finalizers, struct finalizer_view *ret)
 {
         struct scan_object object;
         int r = scan_identity(json, size, &object);
@@ -61,7 +74,7 @@ int finalizer_look(const char *json, size_t size, const char *finalizer, struct 
         if (r < 0)
                 return r;
         *ret = (struct finalizer_view){
-                .ours = is_in_list(object.finalizers, finalizer),
+                .ours = is_in_list(object.finalizers, finalizers),
                 .deleting = object.deletion_timestamp.start != NULL,
         };
         return 0;

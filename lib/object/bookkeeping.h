@@ -17,7 +17,7 @@
 
 /* Which notes on an object are no reason to run. All texts may be NULL, as "". */
 struct bookkeeping {
-        const char *finalizer;  /* the watch's own, which never counts */
+        const char *finalizers; /* the watch's own, with commas between them, which never count */
         const char *shared;     /* the operator's name where several of its watches may have the object: then
                                    nothing counts that any of them notes; "" = there is one watch */
         const char *conditions; /* likewise: types of conditions, with commas between them (TRIGGER_ANY) */
@@ -25,13 +25,16 @@ struct bookkeeping {
 
 /* Whether a JSON string is OPERATOR/NAME or OPERATOR/ID.NAME. operator_name NULL: of any operator. */
 bool bookkeeping_is_key(struct span key, const char *operator_name, const char *name);
+/* Takes the first name of a list with commas between them. false: there is none, or it is too long. */
+bool bookkeeping_next_word(const char **list, char *word, size_t size);
 /* Whether it is in a list with commas between its words. */
 bool bookkeeping_has_word(const char *list, struct span word);
 
-/* Finds our finalizer in an object's metadata, with the scanner. */
+/* Finds our finalizer in an object's metadata, with the scanner. finalizers: the names that it has had as well, with commas
+ * between them. */
 struct finalizer_view {
-        bool ours;     /* our finalizer is on the object */
+        bool ours;     /* one of them is on the object */
         bool deleting; /* the object has a deletionTimestamp */
 };
 
-int finalizer_look(const char *json, size_t size, const char *finalizer, struct finalizer_view *ret);
+int finalizer_look(const char *json, size_t size, const char *finalizers, struct finalizer_view *ret);

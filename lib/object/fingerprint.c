@@ -198,7 +198,7 @@ static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
 
         if (level == LEVEL_FINALIZERS && look_at_byte(hasher) == '"') {
                 r = take_hashed_value(hasher, &element);
-                if (r < 0 || scan_string_equals(element, hasher->ours.finalizer) ||
+                if (r < 0 || bookkeeping_has_word(hasher->ours.finalizers, element) ||
                     (hasher->ours.shared[0] &&
                      bookkeeping_is_key(element, hasher->ours.shared, FINALIZER_NAME)))
                         return r;
@@ -279,7 +279,7 @@ static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct
         int r;
 
         hasher->ours = (struct bookkeeping){
-                .finalizer = ours && ours->finalizer ? ours->finalizer : "",
+                .finalizers = ours && ours->finalizers ? ours->finalizers : "",
                 .shared = ours && ours->shared ? ours->shared : "",
                 .conditions = ours && ours->conditions ? ours->conditions : "",
         };

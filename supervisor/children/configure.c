@@ -121,6 +121,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
         _cleanup_free_ char *kept = secrets_kept_folder(supervisor);
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
+                .former_names = config->former_names,
                 .events_shared = config->workers > 1,
                 .record_folder = supervisor->options->record ? supervisor->options->record : config->record,
                 .trace_file = "",

@@ -34,6 +34,16 @@ static void kind_of(const struct leftover_finalizer *left, char *buffer, size_t 
                 snprintf(buffer, size, "%s", left->kind);
 }
 
+static bool list_has_word(const char *list, const char *word)
+{
+        for (size_t size; *list; list += size + (list[size] == ',')) {
+                size = strcspn(list, ",");
+                if (size == strlen(word) && strncmp(list, word, size) == 0)
+                        return true;
+        }
+        return false;
+}
+
 /* Whether a watch puts the same finalizer on such objects, or takes it off them. One that has another id now
  * does so no more, and a new watch with that finalizer does not look at the objects of the former one. */
 static bool is_looked_after(const struct supervisor *supervisor, const struct leftover_finalizer *left)
@@ -44,11 +54,11 @@ static bool is_looked_after(const struct supervisor *supervisor, const struct le
 
         const struct config_watch *same = config_watch_find(config, left->watch);
 
-        if (same && config_is_of_kind(same, &former) && strcmp(same->finalizer_key, left->finalizer) != 0)
+        if (same && config_is_of_kind(same, &former) && !list_has_word(same->finalizers, left->finalizer))
                 return false;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former) &&
-                    strcmp(config->watch[i].finalizer_key, left->finalizer) == 0)
+                    list_has_word(config->watch[i].finalizers, left->finalizer))
                         return true;
         return false;
 }

@@ -207,3 +207,35 @@ def test_a_webhook_that_takes_the_mark_off_is_told(start, operator, handler, wid
     assert "ConfigMap" in said and "cannot be kept: a webhook of the API server has taken off its mark" in said
     assert "status" not in widgets.get("w")
     operator.stop()
+
+
+def test_an_operator_with_a_new_name(cluster, operator, handler, widgets, config_maps, namespace):
+    """Its former name is another field manager, for the server; the server moves the fields."""
+    old, new = "widgets.example.com", "gadgets.example.com"
+
+    def start(name, n, data, **more):
+        patch = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patched"}, "data": data}
+        handler.answer({"children": [config_map("a", data)], "patches": [patch], "status": {"n": n}})
+        entry = watch("widgets", handler, namespaces=[namespace], finalizer=True, onStart="all", retry={"first": "100ms", "max": "500ms"},
+                      patches=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+        operator.configure(cluster, [entry], operator=name, **more)
+        operator.start_ready().wait_synced()
+        if n == 1:
+            widgets.create("w")
+        status_is(widgets, {"n": n})
+        operator.stop()
+
+    config_maps.create("patched", data={"theirs": "1"})
+    start(old, 1, {"changed": "1", "dropped": "1"})
+    start(new, 2, {"changed": "2"}, formerNames=[old])
+    found = [config_maps.get("a"), config_maps.get("patched"), widgets.get("w")]
+    assert [object_.get("data") for object_ in found] == [{"changed": "2"}, {"theirs": "1", "changed": "2"}, None]
+    for object_ in found:
+        metadata = {key: value for key, value in object_["metadata"].items() if key != "managedFields"}
+        assert old not in json.dumps(metadata), metadata
+        assert old not in str([entry["manager"] for entry in object_["metadata"].get("managedFields", []) if entry["operation"] == "Apply"])
+    widgets.delete("w")
+    operator.start_ready()
+    wait_until(lambda: not widgets.exists("w"), "its end", 60)
+    assert not config_maps.exists("a") and config_maps.get("patched")["data"] == {"theirs": "1"}
+    operator.stop()

@@ -106,7 +106,7 @@ static int take_search_item(struct watcher *watcher, const char *item, size_t si
                                        .key = identity.key,
                                        .uid = identity.uid,
                                        .resource_version = ""};
-        int r = finalizer_look(item, size, watcher->config->finalizer, &view);
+        int r = finalizer_look(item, size, watcher->config->finalizers, &view);
 
         if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||
             !scope_chooses(watcher, identity.key))

@@ -12,7 +12,7 @@
 static int look_at_finalizer(const struct watcher *watcher, const struct store_object *object,
                              struct finalizer_view *ret)
 {
-        return finalizer_look(object->json, object->json_size, watcher->config->finalizer, ret);
+        return finalizer_look(object->json, object->json_size, watcher->config->finalizers, ret);
 }
 
 static enum finalizer_state state_of(const struct watcher *watcher, const struct finalizer_view *view)

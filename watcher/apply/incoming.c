@@ -304,7 +304,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         };
         struct trigger_basis basis = {
                 .trigger = config->trigger,
-                .ours = {config->finalizer, config->shared, config->conditions},
+                .ours = {config->finalizers, config->shared, config->conditions},
                 .program = stream->watcher->trigger_program,
                 .partial = config->metadata_only,
         };

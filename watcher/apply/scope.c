@@ -64,7 +64,7 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
 char *basis_new(const struct message_config_watcher *config, const char *scope)
 {
         return format_string("%s %s %s " FINGERPRINT_VERSION "%s%s%s%s", scope,
-                             trigger_name(config->trigger), config->finalizer,
+                             trigger_name(config->trigger), config->finalizers,
                              config->shared[0] ? " shared " : "", config->conditions,
                              config->trigger_jq[0] ? " " : "", config->trigger_jq);
 }

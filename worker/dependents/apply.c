@@ -171,7 +171,9 @@ static int judge(struct dependents *dependents, struct dependent *dependent, con
         if (!may_take(dependents, dependent, &view))
                 return 0;
         /* The mark of an adopted one was set by a merge patch, with which an apply of another value conflicts. */
-        dependent->remark = dependent->adopted && !dependent->adopting && view.whose != OWNERSHIP_OURS;
+        dependent->renamed = view.renamed;
+        dependent->remark = dependent->renamed ||
+                            (dependent->adopted && !dependent->adopting && view.whose != OWNERSHIP_OURS);
         dependent->unreferred =
                 !dependent->adopted && !view.referred && dependent_may_refer(&dependents->owner, dependent);
         free(dependent->uid);
@@ -459,8 +461,11 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 tell_applied(dependents, dependent, response);
                 check_mark(dependents, dependent, response);
                 if ((dependent->unseen || dependent->remark) && !dependent->failed) {
-                        finish_outdated(dependents, dependent,
-                                        "was adopted, and the handler has not seen it");
+                        finish_outdated(
+                                dependents, dependent,
+                                dependent->renamed
+                                        ? "carried a former name of the operator, and has the new one"
+                                        : "was adopted, and the handler has not seen it");
                         return;
                 }
                 note_written(dependent, response);
@@ -559,7 +564,7 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         if (dependent->unreferred)
                 tell_unreferred(dependents, dependent);
         if (dependent->unseen || dependent->remark) {
-                r = dependent_body_to_adopt(&dependents->owner, dependent, &body);
+                r = dependent_body_to_mark(&dependents->owner, dependent, &body);
                 return r < 0 ? r
                              : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
                                                   on_applied);

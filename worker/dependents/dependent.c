@@ -9,6 +9,7 @@
 #include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "worker/dependents/ownership.h"
+#include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/secret-data.h"
 
 bool dependent_is_name(const char *text)
@@ -482,11 +483,36 @@ int dependent_body(const struct dependent_owner *owner, const struct dependent *
         return out->failed ? -ENOMEM : 0;
 }
 
-int dependent_body_to_adopt(const struct dependent_owner *owner, const struct dependent *dependent,
-                            struct text *out)
+void dependent_marks_off(const struct dependent_owner *owner, const char *keep, struct text *out)
+{
+        static const char *const mark[] = {MADE_NAME, ADOPTED_NAME};
+        const char *list = owner->former_names ? owner->former_names : "";
+        const char *comma = "";
+        char name[200], key[300];
+
+        snprintf(name, sizeof(name), "%s", owner->operator_name);
+        do {
+                for (size_t i = 0; i < ELEMENTS(mark); i++) {
+                        snprintf(key, sizeof(key), "%s/%s", name, mark[i]);
+                        if (strcmp(key, keep) == 0)
+                                continue;
+                        text_append_string(out, comma);
+                        text_json_string(out, key);
+                        text_append_string(out, ":null");
+                        comma = ",";
+                }
+        } while (bookkeeping_next_word(&list, name, sizeof(name)));
+}
+
+int dependent_body_to_mark(const struct dependent_owner *owner, const struct dependent *dependent,
+                           struct text *out)
 {
         _cleanup_text_ struct text mark = TEXT_EMPTY;
+        char key[300];
+        int r = 0;
 
+        snprintf(key, sizeof(key), "%s/%s", owner->operator_name,
+                 dependent->adopted ? ADOPTED_NAME : MADE_NAME);
         ownership_mark(owner, dependent, &mark);
         if (mark.failed)
                 return -ENOMEM;
@@ -494,13 +520,17 @@ int dependent_body_to_adopt(const struct dependent_owner *owner, const struct de
         text_json_string(out, dependent->uid);
         text_append_string(out, ",\"resourceVersion\":");
         text_json_string(out, dependent->version);
-        text_printf(out,
-                    ",\"labels\":{\"" DEPENDENT_SET_LABEL "\":\"%s\"},\"annotations\":{\"%s/" ADOPTED_NAME
-                    "\":",
-                    owner->set, owner->operator_name);
+        text_printf(out, ",\"labels\":{\"" DEPENDENT_SET_LABEL "\":\"%s\"},\"annotations\":{", owner->set);
+        dependent_marks_off(owner, key, out);
+        text_append_string(out, ",");
+        text_json_string(out, key);
+        text_append_string(out, ":");
         text_json_string(out, mark.data);
-        text_append_string(out, "}}}");
-        return out->failed ? -ENOMEM : 0;
+        text_append_string(out, "}");
+        if (dependent->renamed)
+                r = managed_fields_rename(dependent->before, owner->former_names, owner->operator_name, out);
+        text_append_string(out, "}}");
+        return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
 static int write_bound(const struct text *body, const char *uid, const char *version, struct text *out)

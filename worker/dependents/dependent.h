@@ -34,6 +34,7 @@ struct dependent {
         bool adopted;          /* ... somebody else has created it: it is released, never deleted */
         bool unreferred;       /* ... and its owner reference was taken off */
         bool remark;   /* ... and its mark names another watch, or a former object: that is changed first */
+        bool renamed;  /* ... or it has a former name of the operator */
         bool unseen;   /* ... and the handler has not seen it: only its mark is written */
         bool adopting; /* ... and it becomes ours with this run's apply */
         unsigned conflicts; /* in this run: how often it changed between a look and a write */
@@ -65,6 +66,7 @@ struct dependent_owner {
         char *namespace_name, *name;    /* namespace "" for an object of the cluster */
         char set[64];                   /* the ApplySet id */
         const char *operator_name, *id; /* id of the watch; NULL or "" if it has none */
+        const char *former_names;       /* of the operator, with commas between them; NULL or "" */
 };
 
 /* From `children` or `patches` as text, which was checked. In the order in which they are to be applied. The items borrow
@@ -98,6 +100,8 @@ void dependent_owner_done(struct dependent_owner *owner);
 /* Of an object, a namespace or a kind; NULL is none. */
 bool dependent_is_name(const char *text);
 bool dependent_is_api_version(const char *text);
+/* Appends the annotations of both marks, of each name of the operator, as removed but for `keep`; "" for none. */
+void dependent_marks_off(const struct dependent_owner *owner, const char *keep, struct text *out);
 bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner);
 /* Whether the API server accepts an owner reference from it to the owner. */
 bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent);
@@ -107,10 +111,10 @@ bool dependent_may_refer(const struct dependent_owner *owner, const struct depen
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
 /* Appends a patch of an object of others: the handler's text and nothing else. */
 int dependent_body_to_patch(const struct dependent *dependent, struct text *out);
-/* Appends a merge patch that adopts it, in the version that was judged, and no more: label and mark. (An apply would take
- * away what an earlier one of ours has set.) */
-int dependent_body_to_adopt(const struct dependent_owner *owner, const struct dependent *dependent,
-                            struct text *out);
+/* Appends a merge patch that marks it, in the version that was judged, and no more: label and mark. (An apply would take
+ * away what an earlier one of ours has set.) What a former name of the operator has set becomes its own. */
+int dependent_body_to_mark(const struct dependent_owner *owner, const struct dependent *dependent,
+                           struct text *out);
 /* Appends the same body for the object with this UID alone, and in this version alone if it is not NULL: the API server
  * applies it to no other object, and creates none. */
 int dependent_body_for(const struct text *body, const char *uid, const char *version, struct text *out);

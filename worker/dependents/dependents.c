@@ -36,6 +36,7 @@ int dependents_init(struct dependents *dependents, struct run *run, const struct
         dependents->run = run;
         dependents->driver = driver;
         dependents->owner.operator_name = run->worker->config->operator_name;
+        dependents->owner.former_names = run->worker->config->former_names;
         dependents->owner.id = config->id;
         return r;
 }

@@ -40,9 +40,23 @@ char *notes_find(const char *json, bool label, const char *key)
         return text;
 }
 
+/* An object that is gone keeps its notes under a former name. */
+char *notes_find_own(const struct run *run, const char *json, const char *key)
+{
+        const char *list = run->worker->config->former_names, *local = strchr(key, '/');
+        char *value = notes_find(json, false, key), former[200];
+
+        while (!value && bookkeeping_next_word(&list, former, sizeof(former))) {
+                _cleanup_free_ char *other = format_string("%s%s", former, local);
+
+                value = other ? notes_find(json, false, other) : NULL;
+        }
+        return value;
+}
+
 char *notes_find_record(const struct run *run, const char *json)
 {
-        return notes_find(json, false, run->watch->config->children_key);
+        return notes_find_own(run, json, run->watch->config->children_key);
 }
 
 struct record_visit {
@@ -83,23 +97,35 @@ int notes_visit_records(const char *json, notes_record_t callback, void *userdat
 
 bool notes_are_of_operator(const struct run *run, const char *key)
 {
-        const char *name = run->worker->config->operator_name;
+        const char *list = run->worker->config->former_names, *slash = strchr(key, '/');
+        char name[200];
 
-        return strncmp(key, name, strlen(name)) == 0 && key[strlen(name)] == '/';
+        snprintf(name, sizeof(name), "%s", run->worker->config->operator_name);
+        do {
+                if (slash && strlen(name) == (size_t)(slash - key) && strncmp(key, name, strlen(name)) == 0)
+                        return true;
+        } while (bookkeeping_next_word(&list, name, sizeof(name)));
+        return false;
 }
 
-/* OPERATOR/ID.children goes with OPERATOR/ID.finalizer. */
+/* OPERATOR/ID.children goes with OPERATOR/ID.finalizer, under any name of the operator. */
 bool notes_are_left(const struct run *run, const char *key)
 {
-        const char *json = object_json(run);
+        const char *json = object_json(run), *local = strchr(key, '/');
+        const char *list = run->worker->config->former_names;
         struct finalizer_view view = {0};
-        _cleanup_text_ struct text name = TEXT_EMPTY;
+        _cleanup_text_ struct text names = TEXT_EMPTY;
+        char name[200];
 
-        if (strcmp(key, run->watch->config->children_key) == 0 || !notes_are_of_operator(run, key))
+        if (!notes_are_of_operator(run, key) ||
+            strcmp(local, strchr(run->watch->config->children_key, '/')) == 0)
                 return false;
-        text_append(&name, key, strlen(key) - strlen(CHILDREN_NAME));
-        text_append_string(&name, FINALIZER_NAME);
-        return !name.failed && finalizer_look(json, strlen(json), name.data, &view) >= 0 && !view.ours;
+        snprintf(name, sizeof(name), "%s", run->worker->config->operator_name);
+        do
+                text_printf(&names, "%s%s%.*s" FINALIZER_NAME, names.size > 0 ? "," : "", name,
+                            (int)(strlen(local) - strlen(CHILDREN_NAME)), local);
+        while (bookkeeping_next_word(&list, name, sizeof(name)));
+        return !names.failed && finalizer_look(json, strlen(json), names.data, &view) >= 0 && !view.ours;
 }
 
 static int note_left(const char *key, const struct dependent_list *list _unused_, void *userdata)

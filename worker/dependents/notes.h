@@ -10,6 +10,8 @@
 /* The text of an annotation, or of a label, of the object in `json`. Owned by the caller; NULL: there is
  * none, or no memory. */
 char *notes_find(const char *json, bool label, const char *key);
+/* Likewise an annotation with this key, OPERATOR/..., or with a former name of the operator. */
+char *notes_find_own(const struct run *run, const char *json, const char *key);
 /* The list of dependents that the run's watch keeps on the object in `json`; likewise. */
 char *notes_find_record(const struct run *run, const char *json);
 /* Visits each list of dependents on the object, of any operator and watch. key: of its annotation. Returns a

@@ -68,24 +68,49 @@ void ownership_mark(const struct dependent_owner *owner, const struct dependent 
 }
 
 struct mark {
-        bool is_made, of_owner; /* by name */
+        bool is_made, is_former; /* of a former name of the operator */
+        bool of_owner;           /* by name */
         char uid[IDENTITY_UID_MAX + 1];
 };
 
 struct mark_search {
-        char made[300], adopted[300]; /* the keys */
-        struct span value[2];         /* of made, of adopted */
-        struct span other;            /* of a mark that another operator has set */
+        const struct dependent_owner *owner;
+        struct span value[4]; /* of made, of adopted; likewise under a former name */
+        struct span other;    /* of a mark that another operator has set */
 };
+
+static bool is_key(struct span key, const char *operator_name, const char *name)
+{
+        char text[300];
+
+        snprintf(text, sizeof(text), "%s/%s", operator_name, name);
+        return scan_string_equals(key, text);
+}
+
+static bool is_former_key(const struct dependent_owner *owner, struct span key, const char *name)
+{
+        const char *list = owner->former_names ? owner->former_names : "";
+        char former[200];
+
+        while (bookkeeping_next_word(&list, former, sizeof(former)))
+                if (is_key(key, former, name))
+                        return true;
+        return false;
+}
 
 static int take_annotation(struct span key, struct span value, void *userdata)
 {
         struct mark_search *search = userdata;
+        const struct dependent_owner *owner = search->owner;
 
-        if (scan_string_equals(key, search->made))
+        if (is_key(key, owner->operator_name, MADE_NAME))
                 search->value[0] = value;
-        else if (scan_string_equals(key, search->adopted))
+        else if (is_key(key, owner->operator_name, ADOPTED_NAME))
                 search->value[1] = value;
+        else if (is_former_key(owner, key, MADE_NAME))
+                search->value[2] = value;
+        else if (is_former_key(owner, key, ADOPTED_NAME))
+                search->value[3] = value;
         else if (bookkeeping_is_key(key, NULL, MADE_NAME) || bookkeeping_is_key(key, NULL, ADOPTED_NAME))
                 search->other = value;
         return 0;
@@ -94,8 +119,7 @@ static int take_annotation(struct span key, struct span value, void *userdata)
 static bool search_marks(const struct dependent_owner *owner, const struct scan_object *object,
                          struct mark_search *search)
 {
-        snprintf(search->made, sizeof(search->made), "%s/" MADE_NAME, owner->operator_name);
-        snprintf(search->adopted, sizeof(search->adopted), "%s/" ADOPTED_NAME, owner->operator_name);
+        search->owner = owner;
         return object->annotations.start && object->annotations.start[0] == '{' &&
                scan_members(object->annotations, take_annotation, search) >= 0;
 }
@@ -106,7 +130,8 @@ bool ownership_is_marked(const struct dependent_owner *owner, struct span text)
         struct scan_object object;
 
         return scan_object(text.start, text.size, &object) >= 0 && search_marks(owner, &object, &search) &&
-               (search.value[0].start || search.value[1].start);
+               (search.value[0].start || search.value[1].start || search.value[2].start ||
+                search.value[3].start);
 }
 
 /* Cuts the text at its last slash; returns what is behind it, or NULL. */
@@ -179,7 +204,8 @@ static bool find_mark(const struct dependent_owner *owner, const struct dependen
         for (size_t i = 0; i < ELEMENTS(search.value); i++) {
                 _cleanup_free_ char *value = NULL;
 
-                mark->is_made = i == 0;
+                mark->is_made = i % 2 == 0;
+                mark->is_former = i >= 2;
                 if (search.value[i].start && scan_string(search.value[i], &value) >= 0 &&
                     read_mark(owner, dependent, value, mark, view))
                         return true;
@@ -285,7 +311,7 @@ static int look_at_entry(struct span element, void *userdata)
 }
 
 struct own_search {
-        const char *name;
+        const char *name, *former;
         bool found;
 };
 
@@ -293,8 +319,10 @@ static int look_for_own(struct span key, struct span value, void *userdata)
 {
         struct own_search *search = userdata;
 
-        search->found = search->found ||
-                        (scan_string_equals(key, "manager") && scan_string_equals(value, search->name));
+        search->found =
+                search->found ||
+                (scan_string_equals(key, "manager") &&
+                 (scan_string_equals(value, search->name) || bookkeeping_has_word(search->former, value)));
         return 0;
 }
 
@@ -306,7 +334,7 @@ static int look_at_own_entry(struct span element, void *userdata)
 /* Whether this operator is a manager of the object: its mark may have been taken off. */
 static bool is_written_by_us(const struct dependent_owner *owner, const struct scan_object *object)
 {
-        struct own_search search = {.name = owner->operator_name};
+        struct own_search search = {.name = owner->operator_name, .former = owner->former_names};
 
         return object->managed_fields.start && object->managed_fields.start[0] == '[' &&
                scan_elements(object->managed_fields, look_at_own_entry, &search) >= 0 && search.found;
@@ -416,6 +444,7 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
         found.is_written = !is_taken && is_written_by_us(owner, &object);
         view.whose = judge(owner, is_marked, &mark, &found, &view);
         view.made = is_marked && mark.is_made && mark.of_owner;
+        view.renamed = is_marked && mark.is_former;
         view.claimed = is_taken || found.controlled || (is_marked && !mark.of_owner);
         view.shared = found.others;
         view.referred = found.is_ours;

@@ -22,6 +22,7 @@ enum ownership {
 
 struct ownership_view {
         enum ownership whose;
+        bool renamed;  /* its mark has a former name of the operator */
         bool made;     /* ours, a twin's or a former owner's: the operator has created it */
         bool claimed;  /* foreign: by a mark or a controller; else nobody has it, and it may be adopted */
         bool shared;   /* it refers to another owner besides */

@@ -189,17 +189,15 @@ static int release_body(const struct dependents *dependents, const struct owners
 {
         struct references_left left = {.uid = dependents->owner.uid, .out = out};
         struct scan_object object;
-        const char *name = dependents->owner.operator_name;
         int r = scan_object(json, strlen(json), &object);
 
         if (r < 0)
                 return r;
         text_append_string(out, "{\"metadata\":{");
         write_bound(view, out);
-        text_printf(out,
-                    ",\"labels\":{\"" NOTES_PART_OF "\":null},\"annotations\":{\"%s/" MADE_NAME
-                    "\":null,\"%s/" ADOPTED_NAME "\":null}",
-                    name, name);
+        text_append_string(out, ",\"labels\":{\"" NOTES_PART_OF "\":null},\"annotations\":{");
+        dependent_marks_off(&dependents->owner, "", out);
+        text_append_string(out, "}");
         if (object.owner_references.start && object.owner_references.start[0] == '[') {
                 text_append_string(out, ",\"ownerReferences\":[");
                 r = scan_elements(object.owner_references, keep_reference, &left);

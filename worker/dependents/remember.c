@@ -36,7 +36,8 @@ static int take_record(const char *key, const struct dependent_list *list, void 
                                       : dependents->cleanup && notes_are_left(run, key)
                                               ? &dependents->known
                                               : &dependents->beside;
-        bool is_ours = strcmp(key, run->watch->config->children_key) == 0;
+        bool is_ours = notes_are_of_operator(run, key) &&
+                       strcmp(strchr(key, '/'), strchr(run->watch->config->children_key, '/')) == 0;
         int r = 0;
 
         for (size_t i = 0; i < list->count && r >= 0 && !is_ours; i++)

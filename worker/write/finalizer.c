@@ -15,6 +15,8 @@
 #include "worker/write/patch.h"
 #include "worker/write/step.h"
 
+#define ORPHANED_NAME "orphaned"
+
 /* Shows the handler the object as it is now. (Where only the metadata is known, it stays as it was.) */
 static int show_current(struct run *run)
 {
@@ -40,7 +42,7 @@ static int take_finalizer(struct span name, void *userdata)
 {
         struct finalizers *finalizers = userdata;
 
-        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key)) {
+        if (bookkeeping_has_word(finalizers->run->watch->config->finalizers, name)) {
                 finalizers->has_ours = true;
                 return 0;
         }
@@ -161,10 +163,102 @@ int finalizer_send(struct run *run)
         return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again);
 }
 
+/* ---- what an operator has noted under a name that it had before */
+
+static const char *const note_name[] = {CHILDREN_NAME, PATCHED_NAME, FINALIZER_NAME, ORPHANED_NAME};
+
+/* OPERATOR/ID.NAME; the last one is not of a watch. */
+static void name_note(const struct run *run, const char *operator_name, size_t note, char *key, size_t size)
+{
+        const char *id = note == ELEMENTS(note_name) - 1 ? "" : run->watch->config->id;
+
+        snprintf(key, size, "%s/%s%s%s", operator_name, id, id[0] ? "." : "", note_name[note]);
+}
+
+/* Appends what renames the annotations. An object that is being deleted gets no new finalizer; there the former one
+ * counts as it is. Returns whether there is anything to rename. */
+static bool rename_notes(const struct run *run, struct text *annotations)
+{
+        const char *list = run->worker->config->former_names, *json = object_json(run);
+        char former[200], key[300], new_key[300];
+        bool any = false;
+
+        while (bookkeeping_next_word(&list, former, sizeof(former)))
+                for (size_t i = 0; i < ELEMENTS(note_name); i++) {
+                        struct finalizer_view view = {0};
+                        _cleanup_free_ char *value = NULL;
+
+                        name_note(run, former, i, key, sizeof(key));
+                        name_note(run, run->worker->config->operator_name, i, new_key, sizeof(new_key));
+                        if (strcmp(note_name[i], FINALIZER_NAME) == 0) {
+                                any = any || (finalizer_look(json, strlen(json), key, &view) >= 0 &&
+                                              view.ours && !view.deleting && run->watch->config->finalizer);
+                                continue;
+                        }
+                        value = notes_find(json, false, key);
+                        if (!value)
+                                continue;
+                        any = true;
+                        text_append_string(annotations, annotations->size > 0 ? "," : "");
+                        text_json_string(annotations, key);
+                        text_append_string(annotations, ":null,");
+                        text_json_string(annotations, new_key);
+                        text_append_string(annotations, ":");
+                        text_json_string(annotations, value);
+                }
+        return any;
+}
+
+int notes_are_former(struct run *run)
+{
+        _cleanup_text_ struct text annotations = TEXT_EMPTY;
+
+        return run->object.json && !run_is_of_deletion(run) && rename_notes(run, &annotations);
+}
+
+static void on_renamed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct run *run = userdata;
+
+        run->request.transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE)
+                step_failed(run, "notes under the operator's new name", response);
+        else if (object_take_result(run, response) < 0 || show_current(run) < 0)
+                run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
+        else
+                step_done(run);
+}
+
+int notes_rename(struct run *run)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY, annotations = TEXT_EMPTY;
+        struct finalizers finalizers;
+        int r = finalizers_read(run, &finalizers);
+
+        (void)rename_notes(run, &annotations);
+        text_append_string(&body, "{\"metadata\":{\"uid\":");
+        text_json_string(&body, run->order->uid);
+        text_append_string(&body, ",\"resourceVersion\":");
+        text_json_string(&body, object_version(run));
+        if (finalizers.has_ours && !object_is_deleting(run) && run->watch->config->finalizer) {
+                add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
+                text_append_string(&body, ",\"finalizers\":[");
+                text_append(&body, finalizers.all.data, finalizers.all.size);
+                text_append_string(&body, "]");
+        }
+        text_append_string(&body, ",\"annotations\":{");
+        text_append(&body, annotations.data, annotations.size);
+        text_append_string(&body, "}}}");
+        if (r >= 0 && (finalizers.all.failed || body.failed || annotations.failed))
+                r = -ENOMEM;
+        text_done(&finalizers.all);
+        return r < 0 ? r : patch_send(run, NULL, &body, on_renamed, step_again);
+}
+
 /* ---- the finalizer of the garbage collector, and the note that it was there */
 
 #define ORPHAN_FINALIZER "orphan"
-#define ORPHANED_NAME    "orphaned"
 
 static bool is_orphaning(const struct run *run)
 {

@@ -12,6 +12,10 @@ int finalizer_must_go(struct run *run);
 /* Writes it, in both steps. 0, or why it cannot be started. */
 int finalizer_send(struct run *run);
 
+/* A step of write.c, before the handler: notes of the watch under a former name of the operator get its present name. */
+int notes_are_former(struct run *run);
+int notes_rename(struct run *run);
+
 /*
  * An object that is deleted with --cascade=orphan: its children stay. The API server puts the finalizer `orphan` on it, and the
  * garbage collector takes that off as soon as no child refers to the object any more, long before a handler has cleaned up.

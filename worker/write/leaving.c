@@ -111,12 +111,12 @@ static bool may_select(const struct run *run, const struct record_watch *other)
                selects(run, other);
 }
 
-static bool is_on(const struct run *run, const char *finalizer)
+static bool is_on(const struct run *run, const char *finalizers)
 {
         struct finalizer_view view = {0};
         const char *json = object_json(run);
 
-        return finalizer_look(json, strlen(json), finalizer, &view) >= 0 && view.ours;
+        return finalizer_look(json, strlen(json), finalizers, &view) >= 0 && view.ours;
 }
 
 /* Whether another watch of the kind holds the object. */
@@ -125,8 +125,7 @@ static bool is_held_by_other(const struct run *run)
         for (size_t i = 0; i < run->worker->watch_count; i++) {
                 const struct record_watch *other = run->worker->watch[i].config;
 
-                if (is_other(run->watch->config, other) && other->finalizer &&
-                    is_on(run, other->finalizer_key))
+                if (is_other(run->watch->config, other) && other->finalizer && is_on(run, other->finalizers))
                         return true;
         }
         return false;
@@ -141,7 +140,7 @@ bool leaving_waits(const struct run *run)
             (ours->finalizer && object_is_deleting(run)))
                 return false;
         /* One that owes the end will tell it. But what was held before is held in between, too. */
-        if (run->order->taken && (!is_on(run, ours->finalizer_key) || is_held_by_other(run)))
+        if (run->order->taken && (!is_on(run, ours->finalizers) || is_held_by_other(run)))
                 return false;
         /* Our own watch as well: the object may be back, and its watcher has not said so yet. */
         for (size_t i = 0; i < run->worker->watch_count; i++) {

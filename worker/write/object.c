@@ -30,7 +30,7 @@ struct finalizer_view object_finalizer(const struct run *run)
 {
         struct finalizer_view view = {0};
 
-        (void)finalizer_look(object_json(run), strlen(object_json(run)), run->watch->config->finalizer_key,
+        (void)finalizer_look(object_json(run), strlen(object_json(run)), run->watch->config->finalizers,
                              &view);
         return view;
 }
@@ -46,7 +46,7 @@ uint64_t object_essence(const struct run *run)
         bool partial = fingerprint_is_partial(run->object.json, run->object.json_size);
         uint64_t essence = 0;
 
-        const struct bookkeeping ours = {run->watch->config->finalizer_key, run->watch->config->shared,
+        const struct bookkeeping ours = {run->watch->config->finalizers, run->watch->config->shared,
                                          run->watch->config->conditions};
 
         (void)(partial ? fingerprint_metadata : fingerprint_object)(TRIGGER_ESSENCE, &ours, json,
@@ -80,7 +80,7 @@ int object_fingerprint(const struct run *run, const char *json, size_t size, uin
 {
         struct trigger_basis basis = {
                 .trigger = run->watch->config->trigger,
-                .ours = {run->watch->config->finalizer_key, run->watch->config->shared,
+                .ours = {run->watch->config->finalizers, run->watch->config->shared,
                          run->watch->config->conditions},
                 .program = run->watch->trigger_program,
                 .partial = fingerprint_is_partial(run->object.json, run->object.json_size),

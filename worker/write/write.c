@@ -75,10 +75,11 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
-        {false, finalizer_is_wrong, finalizer_send}, {false, orphan_is_unnoted, orphan_send},
-        {true, patches_are_due_first, patches_send}, {true, has_dependents, dependents_send},
-        {true, patches_are_due, patches_send},       {true, has_object, send_object},
-        {true, status_prepare, status_send},         {true, finalizer_must_go, finalizer_send},
+        {false, notes_are_former, notes_rename},   {false, finalizer_is_wrong, finalizer_send},
+        {false, orphan_is_unnoted, orphan_send},   {true, patches_are_due_first, patches_send},
+        {true, has_dependents, dependents_send},   {true, patches_are_due, patches_send},
+        {true, has_object, send_object},           {true, status_prepare, status_send},
+        {true, finalizer_must_go, finalizer_send},
 };
 
 static void write_done(struct run *run)

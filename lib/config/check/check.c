@@ -181,18 +181,18 @@ static bool is_subdomain(const char *text)
 
 #define OPERATOR_MAX 128 /* bytes of a field manager, and of who reports an Event; the server's limit */
 
-static void check_operator_name(struct reader *reader, const char *name)
+static void check_operator_name(struct reader *reader, const char *key, const char *name)
 {
         if (!name)
-                problem_add(reader, NULL, false, "operator",
+                problem_add(reader, NULL, false, key,
                             "is missing; give the operator a name like widgets.example.com");
         else if (!is_subdomain(name) || !strchr(name, '.'))
-                problem_add(reader, NULL, false, "operator",
+                problem_add(reader, NULL, false, key,
                             "\"%s\" is not a DNS name with a dot, like widgets.example.com (it prefixes "
                             "finalizers and is the field manager)",
                             name);
         else if (strlen(name) > OPERATOR_MAX)
-                problem_add(reader, NULL, false, "operator",
+                problem_add(reader, NULL, false, key,
                             "\"%s\" is longer than %d bytes: the API server accepts no longer field manager",
                             name, OPERATOR_MAX);
 }
@@ -604,7 +604,13 @@ void check_config(struct reader *reader)
         keep_cluster_place(reader);
         default_text(reader, &config->kubeconfig, "");
         default_text(reader, &config->context, "");
-        check_operator_name(reader, config->operator_name);
+        check_operator_name(reader, "operator", config->operator_name);
+        for (size_t i = 0; i < config->former_count; i++) {
+                check_operator_name(reader, "formerNames", config->former[i]);
+                if (config->operator_name && strcmp(config->former[i], config->operator_name) == 0)
+                        problem_add(reader, NULL, false, "formerNames", "\"%s\" is the operator's name now",
+                                    config->former[i]);
+        }
         check_owned_names(reader);
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].name && (!config->watch[i].handler.kubernetes_file) !=

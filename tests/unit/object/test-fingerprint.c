@@ -14,7 +14,7 @@
 
 #define OURS "widgets.example.com/finalizer"
 
-static const struct bookkeeping ours = {.finalizer = OURS};
+static const struct bookkeeping ours = {.finalizers = OURS};
 
 static uint64_t essence(const char *json)
 {

@@ -108,6 +108,7 @@ static void send_config(struct peer *peer)
                 .api_version = "example.com/v1",
                 .kind = "Widget",
                 .finalizer_key = "test.example.com/finalizer",
+                .finalizers = "test.example.com/finalizer",
                 .children_key = "test.example.com/children",
                 .patched_key = "test.example.com/patched",
                 .patched_kinds = "",
@@ -120,6 +121,7 @@ static void send_config(struct peer *peer)
         };
         struct message_config_worker config = {
                 .operator_name = "test.example.com",
+                .former_names = "",
                 .watch = &watch,
                 .watch_count = 1,
                 .heartbeat_usec = 50 * USEC_PER_MSEC,

@@ -30,7 +30,8 @@ static const struct dependent_owner owner = {.api_version = "example.com/v1",
                                              .uid = "u1",
                                              .namespace_name = (char[]){"ns"},
                                              .name = (char[]){"w"},
-                                             .operator_name = "op.example.com"};
+                                             .operator_name = "op.example.com",
+                                             .former_names = "older.example.com,old.example.com"};
 static const struct dependent child = {.api_version = (char[]){"v1"},
                                        .kind = (char[]){"ConfigMap"},
                                        .namespace_name = (char[]){"ns"},
@@ -83,6 +84,10 @@ static void test_whose(void **state)
                 {OTHERS, REF("u1"), OWNERSHIP_FOREIGN, .claimed = true},
                 {OTHERS, "", OWNERSHIP_FOREIGN, .claimed = true},
                 {MADE OURS "," OTHERS, "", OWNERSHIP_OURS, .made = true},
+                {"\"old.example.com/made\":" OURS, REF("u1"), OWNERSHIP_OURS, .made = true},
+                {"\"older.example.com/adopted\":" OURS, "", OWNERSHIP_OURS},
+                {"\"older.example.com/made\":" TWIN, "", OWNERSHIP_TWIN, .made = true},
+                {"\"older.example.com/made\":" OTHER, "", OWNERSHIP_FOREIGN, .claimed = true},
                 {"", REF("u1") "," CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
                 {"", CONTROLLER, OWNERSHIP_FOREIGN, .claimed = true, .shared = true},
         };
@@ -97,6 +102,17 @@ static void test_whose(void **state)
                 assert_int_equal(view.claimed, table[i].claimed);
                 assert_int_equal(view.shared, table[i].shared);
         }
+}
+
+static void test_a_former_name(void **state)
+{
+        (void)state;
+        assert_true(judge("\"old.example.com/made\":" OURS, "").renamed);
+        assert_false(judge(MADE OURS, "").renamed);
+        assert_false(judge(MADE OURS ",\"old.example.com/made\":" OURS, "").renamed);
+        manager = "older.example.com";
+        assert_int_equal(judge("", REF("u1")).whose, OWNERSHIP_OURS);
+        manager = "helm";
 }
 
 static void test_a_mark_that_was_taken_off(void **state)
@@ -192,6 +208,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_whose),
+                cmocka_unit_test(test_a_former_name),
                 cmocka_unit_test(test_a_mark_that_was_taken_off),
                 cmocka_unit_test(test_groups),
                 cmocka_unit_test(test_texts_for_people),

@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/cleanup.h"
+#include "object/bookkeeping.h"
 #include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
@@ -172,4 +173,58 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
         copy_identity(body, object, "kind");
         *ret = cJSON_PrintUnformatted(body);
         return *ret ? 0 : -ENOMEM;
+}
+
+struct renaming {
+        const char *from, *to;
+        struct text *out;
+        struct span manager;
+        size_t count, renamed;
+};
+
+static int find_manager(struct span key, struct span value, void *userdata)
+{
+        struct renaming *renaming = userdata;
+
+        if (scan_string_equals(key, "manager"))
+                renaming->manager = value;
+        return 0;
+}
+
+static int rename_entry(struct span entry, void *userdata)
+{
+        struct renaming *renaming = userdata;
+        const char *end = entry.start + entry.size, *rest;
+        int r;
+
+        renaming->manager = (struct span){0};
+        r = entry.start[0] == '{' ? scan_members(entry, find_manager, renaming) : -EBADMSG;
+
+        if (r < 0 || !renaming->manager.start)
+                return r < 0 ? r : -EBADMSG;
+        text_append_string(renaming->out, renaming->count++ > 0 ? "," : "");
+        if (!bookkeeping_has_word(renaming->from, renaming->manager))
+                return text_append(renaming->out, entry.start, entry.size);
+        text_append(renaming->out, entry.start, (size_t)(renaming->manager.start - entry.start));
+        text_json_string(renaming->out, renaming->to);
+        renaming->renamed++;
+        rest = renaming->manager.start + renaming->manager.size;
+        return text_append(renaming->out, rest, (size_t)(end - rest));
+}
+
+int managed_fields_rename(const char *json, const char *from, const char *to, struct text *out)
+{
+        _cleanup_text_ struct text list = TEXT_EMPTY;
+        struct renaming renaming = {.from = from, .to = to, .out = &list};
+        struct scan_object object;
+        int r = scan_object(json, strlen(json), &object);
+
+        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
+                r = scan_elements(object.managed_fields, rename_entry, &renaming);
+        if (r < 0 || list.failed || renaming.renamed == 0)
+                return r < 0 ? r : list.failed ? -ENOMEM : 0;
+        text_append_string(out, ",\"managedFields\":[");
+        text_append(out, list.data, list.size);
+        text_append_string(out, "]");
+        return out->failed ? -ENOMEM : 1;
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The fields that a field manager has applied, by the object's managedFields. */
+#include "base/text.h"
 
 /* A body that applies it again, as JSON; the caller's. -E2BIG: one of the lists of which it has elements is longer than
  * MANAGED_LIST_MAX; -EBADMSG: the object cannot be read; -ENOMEM. Whoever may create the object wrote both. */
 int managed_fields_body(const char *object, const char *manager, char **ret);
 
 #define MANAGED_LIST_MAX 1000
+
+/* Appends the member managedFields of a merge patch, in which all entries of these managers (with commas between them) are
+ * of another one; nothing if there are none. 1: it has; 0, or a negative errno. */
+int managed_fields_rename(const char *object, const char *from, const char *to, struct text *out);

@@ -31,22 +31,37 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 #define HASH_BYTES  10
 
 /* By the owner's name, not its UID: an owner that was restored goes on with its patches. */
-static char *manager_of(const struct dependent_owner *owner)
+static char *manager_of(const struct dependent_owner *owner, const char *operator_name)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
         uint8_t sum[SHA256_SIZE];
         char digits[2 * HASH_BYTES + 1], *manager;
 
-        text_printf(&text, "%s/%s/%s", owner->operator_name, owner->id ? owner->id : "", owner->set);
+        text_printf(&text, "%s/%s/%s", operator_name, owner->id ? owner->id : "", owner->set);
         if (text.failed)
                 return NULL;
         sha256(text.data, text.size, sum);
         for (size_t i = 0; i < HASH_BYTES; i++)
                 snprintf(digits + 2 * i, 3, "%02x", sum[i]);
-        return asprintf(&manager, "%.*s:%s", MANAGER_MAX - 2 * HASH_BYTES - 1, owner->operator_name,
-                        digits) < 0
+        return asprintf(&manager, "%.*s:%s", MANAGER_MAX - 2 * HASH_BYTES - 1, operator_name, digits) < 0
                        ? NULL
                        : manager;
+}
+
+/* Those of the operator's former names, with commas between them. */
+static int former_managers(const struct dependent_owner *owner, struct text *list)
+{
+        const char *names = owner->former_names;
+        char name[200];
+
+        while (bookkeeping_next_word(&names, name, sizeof(name))) {
+                _cleanup_free_ char *manager = manager_of(owner, name);
+
+                if (!manager)
+                        return -ENOMEM;
+                text_printf(list, "%s%s", list->size > 0 ? "," : "", manager);
+        }
+        return list->failed ? -ENOMEM : 0;
 }
 
 /* ---- what an answer may name */
@@ -305,6 +320,42 @@ static int write_one(struct dependents *dependents, struct dependent *dependent,
         return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_written);
 }
 
+static void on_renamed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
+        bool is_to_be_seen =
+                response->error.failure == KUBE_FAILURE_NONE || response->error.http_status == 409;
+
+        dependents->run->request.transfer = NULL;
+        /* It is looked at again. */
+        if ((is_to_be_seen && ++dependent->conflicts <= CONFLICTS_MAX) ||
+            dependents_take_failure(dependents, "does not get the operator's new name", response))
+                dependents_advance(dependents);
+}
+
+/* Fields that were set under a former name of the operator become the manager's. Returns 1: that is written. */
+static int rename_managers(struct dependents *dependents, struct dependent *dependent,
+                           const struct look *look)
+{
+        _cleanup_text_ struct text former = TEXT_EMPTY, body = TEXT_EMPTY;
+        int r = former_managers(&dependents->owner, &former);
+
+        if (r < 0 || former.size == 0)
+                return r;
+        text_append_string(&body, "{\"metadata\":{\"uid\":");
+        text_json_string(&body, look->view.uid);
+        text_append_string(&body, ",\"resourceVersion\":");
+        text_json_string(&body, look->view.version);
+        r = managed_fields_rename(dependent->before, former.data, dependents->manager, &body);
+        text_append_string(&body, "}}");
+        if (r <= 0)
+                return r;
+        return body.failed ? -ENOMEM
+                           : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body, on_renamed);
+}
+
 static void done_with(struct dependents *dependents, struct dependent *dependent)
 {
         dependent->applied = !dependent->failed;
@@ -324,6 +375,8 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 r = look(dependents, dependent, response->body, response->body_size, &found);
                 if (r >= 0)
+                        r = rename_managers(dependents, dependent, &found);
+                if (r == 0)
                         r = write_one(dependents, dependent, &found);
                 free(found.own);
         } else if (!kube_error_is_not_found(&response->error)) {
@@ -494,7 +547,7 @@ static const struct dependents_driver driver = {
 
 static char *find_record(const struct run *run)
 {
-        return notes_find(object_json(run), false, run->watch->config->patched_key);
+        return notes_find_own(run, object_json(run), run->watch->config->patched_key);
 }
 
 int patches_are_due(struct run *run)
@@ -531,7 +584,7 @@ int patches_send(struct run *run)
         patches->phase = DEPENDENTS_RESOLVE;
         r = dependents_init(patches, run, &driver);
         if (r >= 0)
-                patches->manager = manager_of(&patches->owner);
+                patches->manager = manager_of(&patches->owner, patches->owner.operator_name);
         if (r >= 0 && record)
                 r = dependent_list_from_record(record, &patches->known);
         if (r >= 0 && run->action == ACTION_RECONCILE && run->answer.patches)
