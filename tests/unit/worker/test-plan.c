@@ -56,6 +56,10 @@ static void test_only_our_fields(void **state)
                  "\"a\"," MANAGED("{\"f:data\":{\"f:gone\":{}},\"odd\":{}}") "},\"data\":{}}",
                  "{\"data\":{},\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":"
                  "\"X\"}"},
+                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":"
+                 "\"a\"," MANAGED("{}") "},\"data\":{\"a\":\"1\"}}",
+                 "{\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":"
+                 "\"X\"}"},
                 {"{\"apiVersion\":", NULL},
                 {"[]", NULL},
         };

@@ -158,7 +158,7 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
         if (r < 0 || duplicate || !cJSON_IsObject(object) || !metadata)
                 return r < 0 ? r : -EBADMSG;
         /* Where no field was ours, an empty body takes away what we have added since. */
-        if (fields)
+        if (fields && fields->child)
                 r = pick(object, fields, &body);
         else
                 body = cJSON_CreateObject();

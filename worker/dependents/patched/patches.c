@@ -281,8 +281,13 @@ static int look(const struct dependents *dependents, struct dependent *dependent
         free(dependent->uid);
         dependent->before = strndup(json, size);
         dependent->uid = strdup(ret->view.uid);
-        ret->own = dependent->before ? managed_fields_body(dependent->before, dependents->manager) : NULL;
-        return ret->own && dependent->uid ? 0 : -ENOMEM;
+        if (!dependent->before || !dependent->uid)
+                return -ENOMEM;
+        r = managed_fields_body(dependent->before, dependents->manager, &ret->own);
+        /* What it has cannot be told from such a list: it is written in any case. */
+        if (r == -E2BIG)
+                ret->own = strdup("");
+        return r == -E2BIG && ret->own ? 0 : r;
 }
 
 /* Why it is not patched; NULL: it may be. */
