@@ -93,7 +93,8 @@ static int change_user(const struct process_user *user)
 /* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
 static int become(const struct spawn_options *options, pid_t parent, const sigset_t *changed)
 {
-        int r = setpgid(0, 0) < 0 ? errno : enter_limits(options);
+        /* Without our terminal, and where no other program can join its group, nor it another one. */
+        int r = setsid() < 0 ? errno : enter_limits(options);
 
         if (r == 0 && options->user)
                 r = change_user(options->user);

@@ -15,7 +15,7 @@ struct spawn_options {
         uint64_t cpu_seconds;            /* RLIMIT_CPU; 0: as ours */
 };
 
-/* Starts a program with these three descriptors and nothing else open, in a process group of its own,
+/* Starts a program with these three descriptors and nothing else open, in a session of its own, without a terminal,
  * default signals, in "/". Uses vfork semantics: cheap whatever the size of this process. 0 and *ret_pid, or
  * negative errno. */
 int spawn_program(const struct spawn_options *options, pid_t *ret_pid);

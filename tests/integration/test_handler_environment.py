@@ -103,3 +103,16 @@ def test_a_value_out_of_range_and_an_empty_one_are_told_as_such(operator, given,
                       f"    handler: {{exec: [/bin/true], {given}}}\n", encoding="utf-8")
     checked = operator.ctl.check(config)
     assert checked.returncode == 78 and said in checked.stdout, checked.stdout
+
+
+def test_a_handler_has_a_session_and_no_terminal(devserver, operator, widgets, handler):
+    """It can neither type into the operator's terminal nor hide in the process group of another handler."""
+    handler.behave("""session=$(cut -d' ' -f6 /proc/$$/stat)
+        terminal=$( (exec </dev/tty) 2>/dev/null && echo yes || echo no)
+        printf '{"status":{"session":%s,"pid":%s,"terminal":"%s"}}' "$session" $$ "$terminal" """)
+    configure(operator, devserver, handler, {})
+    operator.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status"), "the status")
+    status = widgets.get("a")["status"]
+    assert status["session"] == status["pid"] and status["terminal"] == "no", status
