@@ -186,6 +186,14 @@ int ctl_command(const char *runtime_directory, const char *command, char **argum
         return r;
 }
 
+void ctl_clean_texts(cJSON *item)
+{
+        if (cJSON_IsString(item))
+                utf8_clean(item->valuestring);
+        for (cJSON *child = item->child; child; child = child->next)
+                ctl_clean_texts(child);
+}
+
 int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,
              void (*print)(const cJSON *answer, const void *userdata), const void *userdata)
 {
@@ -201,8 +209,10 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
                 (void)ctl_print_json(answer);
         else if (form == FORM_YAML)
                 ctl_print_yaml(answer);
-        else
+        else {
+                ctl_clean_texts(answer);
                 print(answer, userdata);
+        }
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }

@@ -18,6 +18,9 @@ int ctl_query(const char *runtime_directory, const char *command, char **argumen
 /* The same; the answer is not looked at. */
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error);
 
+/* Names and errors are written by others: what a terminal would obey becomes '?', in all strings below. */
+void ctl_clean_texts(cJSON *item);
+
 enum form { FORM_PEOPLE, FORM_JSON, FORM_YAML };
 
 /* Asks, and writes the answer in that form; for people `print` does. argument: NULL-terminated, or NULL.

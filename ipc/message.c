@@ -131,19 +131,34 @@ static bool text_is_clean(const char *text, size_t size)
         return true;
 }
 
+/* What a terminal obeys or what shows text in another order than it stands: controls, also those above 0x7f, separators of
+ * lines, marks and overrides of the direction of writing. */
+static bool is_printable(const unsigned char *at, size_t length)
+{
+        switch (length) {
+        case 1:
+                return at[0] == '\t' || (at[0] >= 0x20 && at[0] != 0x7f);
+        case 2: /* U+0080 to U+009F; U+061C */
+                return !(at[0] == 0xc2 && at[1] < 0xa0) && !(at[0] == 0xd8 && at[1] == 0x9c);
+        case 3: /* U+200E, U+200F, U+2028 to U+202E; U+2066 to U+2069 */
+                return at[0] != 0xe2 || !((at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f ||
+                                                             (at[2] >= 0xa8 && at[2] <= 0xae))) ||
+                                          (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
+        default:
+                return length > 0;
+        }
+}
+
 void utf8_clean(char *text)
 {
         size_t size = strlen(text);
 
         for (size_t i = 0; i < size;) {
-                size_t length = utf8_sequence(text + i, size - i);
-                unsigned char byte = (unsigned char)text[i];
+                size_t length = utf8_sequence(text + i, size - i), bytes = length > 0 ? length : 1;
 
-                if (length == 0 || (byte < 0x20 && byte != '\t') || byte == 0x7f) {
-                        text[i] = '?';
-                        length = 1;
-                }
-                i += length;
+                if (!is_printable((const unsigned char *)text + i, length))
+                        memset(text + i, '?', bytes);
+                i += bytes;
         }
 }
 

@@ -170,5 +170,6 @@ void message_free(struct message *message);
 DEFINE_CLEANUP(struct message *, message_free);
 #define _cleanup_message_ _cleanup_(message_free_pointer)
 
-/* Replaces what is not UTF-8, and NUL and other control characters except tab, by '?', in place. */
+/* Replaces what is not UTF-8, control characters except tab, separators of lines and what changes the direction of writing,
+ * each byte by '?', in place. */
 void utf8_clean(char *text);

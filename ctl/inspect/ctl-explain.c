@@ -505,6 +505,8 @@ int ctl_explain(const char *runtime_directory, char **argument, bool json)
         cJSON *answer = NULL;
         int r = ctl_query(runtime_directory, "explain", argument, &answer, &error);
 
+        if (r >= 0 && !json)
+                ctl_clean_texts(answer);
         if (r >= 0)
                 r = explain(answer, argument[1], json);
         cJSON_Delete(answer);

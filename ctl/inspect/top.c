@@ -353,6 +353,7 @@ static int ask_status(struct top *top, struct error *error)
 
         if (r < 0)
                 return r;
+        ctl_clean_texts(answer);
         cJSON_Delete(top->before);
         top->before = top->now;
         top->before_usec = top->now_usec;

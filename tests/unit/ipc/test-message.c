@@ -82,6 +82,17 @@ static void test_text_must_be_clean(void **state)
         assert_int_equal(message_decode(packet.data, packet.size, &message), -EBADMSG);
 }
 
+static void test_what_a_terminal_would_obey(void **state)
+{
+        char text[] = "a\tb\x1b[2J\xc2\x9b"
+                      "c\xff\xe2\x80\xaexyz\xe2\x81\xa6\xe2\x80\xa8\xd8\x9c ü € \xf0\x9f\x98\x80 \xc2\xa0";
+
+        (void)state;
+        utf8_clean(text);
+        assert_string_equal(text, "a\tb?[2J??"
+                                  "c????xyz???????? ü € \xf0\x9f\x98\x80 \xc2\xa0");
+}
+
 /* Where a packet differs from another of the same size. */
 static size_t difference(const struct text *a, const struct text *b)
 {
@@ -176,6 +187,7 @@ int main(void)
                 cmocka_unit_test(test_every_type),
                 cmocka_unit_test(test_content),
                 cmocka_unit_test(test_text_must_be_clean),
+                cmocka_unit_test(test_what_a_terminal_would_obey),
                 cmocka_unit_test(test_caps),
                 cmocka_unit_test(test_counts_that_lie),
                 cmocka_unit_test(test_permissions),
