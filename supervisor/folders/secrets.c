@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +26,11 @@
 
 /* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as
  * the group's. */
+static bool is_private(const struct stat *st)
+{
+        return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 067) == 0;
+}
+
 static int make_private(const char *path)
 {
         struct stat st;
@@ -32,13 +39,44 @@ static int make_private(const char *path)
                 return -errno;
         if (lstat(path, &st) < 0)
                 return -errno;
-        return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 067) == 0 ? 0 : -EPERM;
+        return is_private(&st) ? 0 : -EPERM;
+}
+
+/* Somebody else has made a folder of our name. Then ours has a name that cannot be guessed, and is found by its owner. */
+static int make_unguessable(struct supervisor *supervisor)
+{
+        _cleanup_free_ char *prefix = format_string("reconciled-%u-", (unsigned)geteuid());
+        DIR *directory = prefix ? opendir(MEMORY_SHARED) : NULL;
+        struct dirent *entry;
+        char *path = NULL;
+
+        while (directory && !path && (entry = readdir(directory))) {
+                struct stat st;
+
+                if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+                    fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    is_private(&st))
+                        path = format_string(MEMORY_SHARED "/%s", entry->d_name);
+        }
+        if (directory)
+                closedir(directory);
+        if (!path && prefix) {
+                path = format_string(MEMORY_SHARED "/%sXXXXXX", prefix);
+                if (path && !mkdtemp(path)) {
+                        free(path);
+                        return -errno;
+                }
+        }
+        free(supervisor->secrets.parent);
+        supervisor->secrets.parent = path;
+        return path ? 0 : -ENOMEM;
 }
 
 /* Everybody may make folders there: ours is in one that only we can enter. */
 static int choose_shared(struct supervisor *supervisor)
 {
         struct stat st;
+        int r;
 
         if (!memory_holds(MEMORY_SHARED))
                 return -EOPNOTSUPP;
@@ -47,11 +85,14 @@ static int choose_shared(struct supervisor *supervisor)
         supervisor->secrets.parent = format_string(MEMORY_SHARED "/reconciled-%u", (unsigned)geteuid());
         if (!supervisor->secrets.parent)
                 return -ENOMEM;
+        r = make_private(supervisor->secrets.parent);
+        if (r == -EPERM)
+                r = make_unguessable(supervisor);
+        if (r < 0)
+                return r;
         supervisor->secrets.folder = format_string("%s/%" PRIx64 "-%" PRIx64, supervisor->secrets.parent,
                                                    (uint64_t)st.st_dev, (uint64_t)st.st_ino);
-        if (!supervisor->secrets.folder)
-                return -ENOMEM;
-        return make_private(supervisor->secrets.parent);
+        return supervisor->secrets.folder ? 0 : -ENOMEM;
 }
 
 static int choose_runtime(struct supervisor *supervisor)

@@ -112,7 +112,21 @@ def test_no_byte_of_what_is_called_confidential_is_on_the_disk(devserver, operat
     assert len(handler.requests(name="w")) == 2
 
 
-def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operator, handler, all_secrets, needle):
+@pytest.fixture(params=[False, True], ids=["free", "taken"])
+def taken(request, operator):
+    """A stranger has made the folder of our name."""
+    path = f"/dev/shm/reconciled-{operator.user.uid}"
+    if request.param:
+        if os.geteuid() != 0:
+            pytest.skip("only root can be a stranger")
+        os.mkdir(path, 0o777)
+    yield request.param
+    if request.param:
+        assert os.listdir(path) == [], "nothing of ours is in it"
+        os.rmdir(path)
+
+
+def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operator, handler, all_secrets, needle, taken):
     operator.runtime_directory = operator._folder("run-on-disk")  # pylint: disable=protected-access
     operator.configure(devserver, [watch("s", handler, **SECRETS)])
     all_secrets.create(body=secret("a", needle))
@@ -129,6 +143,7 @@ def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operato
         operator.start_ready().wait_synced()
         operator.stop()
         assert not os.path.exists(folder) and not found_on_disk(needle, *disk)
+        assert (re.fullmatch(r"reconciled-\d+-\w{6}", os.path.basename(os.path.dirname(folder))) is not None) == taken
     finally:
         shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
 
