@@ -199,6 +199,7 @@ static int at_item(struct scan_list *list, char c)
                 item = (struct span){0};
         list->first = list->draining = false;
         list->state = LIST_ITEM_END;
+        list->metadata.items++;
         r = list->on_item(item.start, item.size, list->userdata);
         return r < 0 ? r : 1;
 }
@@ -300,6 +301,12 @@ int scan_list_feed(struct scan_list *list, const char *bytes, size_t size)
                 size -= taken;
         }
         return r;
+}
+
+bool scan_list_is_endless(const struct scan_list_metadata *metadata, const char *former)
+{
+        return metadata->continue_token[0] &&
+               (metadata->items == 0 || (former && strcmp(metadata->continue_token, former) == 0));
 }
 
 int scan_list_finish(struct scan_list *list, struct scan_list_metadata *ret_borrowed)

@@ -37,6 +37,22 @@ def test_the_first_list_asks_for_the_newest_state(listing):
     listing.stop()
 
 
+@pytest.mark.parametrize("items", [0, 1], ids=["empty pages", "the same token"])
+def test_pages_without_end_are_a_failure_with_a_backoff(listing, items):
+    item = {"metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "3"}}
+    page = {"apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": {"resourceVersion": "3", "continue": "on"},
+            "items": [item] * items}
+    fault = listing.devserver.fault(LIST, times=0, status=200, body=json.dumps(page), contentType="application/json")
+    listing.configure()
+    listing.operator.start_ready()
+    listing.operator.wait_for_log("a page of the server's list adds nothing, or names itself as the next one",
+                                  message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    assert len(listing.lists()) < 20
+    listing.devserver.clear_faults(fault)
+    listing.operator.wait_synced()
+    listing.stop()
+
+
 def test_a_variable_in_a_selector_is_replaced(follow, make_operator):
     """In LIST and WATCH, by the environment of the operator."""
     listing = follow(NO_WATCH_LIST, operator=make_operator(environment={"TIER": "gold"}))

@@ -198,13 +198,20 @@ static void on_finalizer_search_done(struct kube_transfer *transfer _unused_,
                                      const struct kube_response *response, void *userdata)
 {
         struct finalizer_search *search = userdata;
+        _cleanup_kube_error_ struct kube_error endless = KUBE_ERROR_NONE;
         struct scan_list_metadata metadata;
 
         search->transfer = NULL;
         if (watcher_is_over(search->watcher))
                 return;
         if (response->error.failure == KUBE_FAILURE_NONE && scan_list_finish(search->list, &metadata) >= 0) {
-                page_taken(search, &metadata);
+                if (!scan_list_is_endless(&metadata, search->continue_token)) {
+                        page_taken(search, &metadata);
+                        return;
+                }
+                kube_error_set(&endless, KUBE_FAILURE_PROTOCOL, SCAN_LIST_ENDLESS);
+                end_page(search);
+                finalizer_search_failed(search, &endless, 0);
                 return;
         }
         end_page(search);

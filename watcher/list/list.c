@@ -115,6 +115,10 @@ static void page_finished(struct stream *stream)
                 probe_found_older(stream, metadata.resource_version);
                 return;
         }
+        if (scan_list_is_endless(&metadata, stream->continue_token)) {
+                page_failed(stream, SCAN_LIST_ENDLESS);
+                return;
+        }
         stream->progress.shown_in_pages = stream->progress.shown;
         stream->progress.left = metadata.remaining_items;
         free(stream->continue_token);

@@ -219,6 +219,8 @@ static int take_list(struct dependents *dependents, const struct kube_response *
                 r = scan_list_feed(list, response->body, response->body_size);
         if (r >= 0)
                 r = scan_list_finish(list, &metadata);
+        if (r >= 0 && scan_list_is_endless(&metadata, dependents->recall.next_page))
+                r = -ELOOP;
         if (r < 0)
                 return r;
         free(dependents->recall.next_page);
@@ -246,7 +248,7 @@ static void on_listed(struct kube_transfer *transfer _unused_, const struct kube
         }
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the list of its children cannot be understood: %s",
-                           strerror(-r));
+                           r == -ELOOP ? SCAN_LIST_ENDLESS : strerror(-r));
         else
                 dependents_advance(dependents);
 }
