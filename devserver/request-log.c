@@ -85,6 +85,8 @@ void request_log(struct request *request)
         log_text(&line, "name", request->name);
         MHD_get_connection_values(request->connection, MHD_HEADER_KIND, log_header, &line);
         log_faults(request, &line);
+        if (request->wrote > 0)
+                text_printf(&line, ",\"wrote\":\"%llu\"", (unsigned long long)request->wrote);
         /* 0: a fault left it without an answer. */
         text_printf(&line, ",\"status\":%d}\n", request->hang || request->drop ? 0 : request->status);
         if (!line.failed)

@@ -188,12 +188,17 @@ static void route(struct request *request, bool is_resource)
 /* Faults come before everything but the question who asks: it is the server that is not well. */
 static void handle(struct request *request)
 {
+        const struct storage *storage = &request->server->storage;
+        uint64_t before = storage->resource_version;
         bool is_resource = parse_url(request);
 
         request->verb = verb_of(request, is_resource);
         faults_choose(request);
-        if (!faults_answer(request))
+        if (faults_let_through(request))
                 route(request, is_resource);
+        if (storage->resource_version != before)
+                request->wrote = storage->resource_version;
+        faults_answer(request);
 }
 
 void server_handle(struct request *request)

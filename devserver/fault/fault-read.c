@@ -49,6 +49,7 @@ static const struct member fault_member[] = {
         {"causes", MEMBER_OTHER, 0},
         {"hang", MEMBER_TRUE, AT(hang)},
         {"reset", MEMBER_TRUE, AT(reset)},
+        {"carriedOut", MEMBER_TRUE, AT(carried_out)},
         {"atEvent", MEMBER_OTHER, 0},
         {"atByte", MEMBER_OTHER, 0},
         {"error", MEMBER_OTHER, 0},
@@ -70,6 +71,7 @@ static const struct member match_member[] = {
         {"namespace", MEMBER_TEXT, IN_MATCH(namespace_name)},
         {"name", MEMBER_TEXT, IN_MATCH(name)},
         {"path", MEMBER_TEXT, IN_MATCH(path)},
+        {"userAgent", MEMBER_TEXT, IN_MATCH(user_agent)},
         {"continue", MEMBER_OTHER, 0},
 };
 
@@ -331,6 +333,9 @@ static int check(struct fault *fault, struct error *error)
                         error, -EINVAL,
                         "status, hang and reset take the place of the answer: nothing can be done to "
                         "its body as well");
+        if (answers == 0 && fault->carried_out)
+                return error_set(error, -EINVAL,
+                                 "carriedOut: only beside status, hang and reset; else all requests are");
         if (answers == 0 && !acts_on_body(fault))
                 return error_set(
                         error, -EINVAL,

@@ -23,6 +23,7 @@ void fault_match_done(struct fault_match *match)
         free(match->namespace_name);
         free(match->name);
         free(match->path);
+        free(match->user_agent);
 }
 
 /* ---- members with rules of their own */
@@ -100,11 +101,13 @@ static bool resource_matches(const char *wanted, const struct request *request)
 bool fault_matches(const struct fault_match *match, const struct request *request)
 {
         const char *token = request_argument(request, "continue");
+        const char *agent = http_header(request->connection, "User-Agent");
         int continued = token && token[0] ? 1 : 0;
 
         return same(match->verb, request->verb) && resource_matches(match->resource, request) &&
                same(match->namespace_name, request->namespace_name) && same(match->name, request->name) &&
                (!match->path || fnmatch(match->path, request->url, 0) == 0) &&
+               (!match->user_agent || fnmatch(match->user_agent, agent ? agent : "", 0) == 0) &&
                (match->continued < 0 || match->continued == continued);
 }
 
@@ -169,22 +172,36 @@ static void prepare_reset(struct request *request)
         request->drop = true;
 }
 
-bool faults_answer(struct request *request)
+static const struct fault *find_answer(const struct request *request)
 {
         for (size_t i = 0; i < request->fault_count; i++) {
                 const struct fault *fault = request->fault[i];
 
-                if (fault->status > 0)
-                        answer_fault_status(request, fault);
-                else if (fault->hang)
-                        request->hang = true;
-                else if (fault->reset)
-                        prepare_reset(request);
-                else
-                        continue;
-                return true;
+                if (fault->status > 0 || fault->hang || fault->reset)
+                        return fault;
         }
-        return false;
+        return NULL;
+}
+
+bool faults_let_through(const struct request *request)
+{
+        const struct fault *fault = find_answer(request);
+
+        return !fault || fault->carried_out;
+}
+
+void faults_answer(struct request *request)
+{
+        const struct fault *fault = find_answer(request);
+
+        if (!fault || request->watch)
+                return;
+        if (fault->status > 0)
+                answer_fault_status(request, fault);
+        else if (fault->hang)
+                request->hang = true;
+        else
+                prepare_reset(request);
 }
 
 /* ---- on the body */

@@ -15,8 +15,9 @@
 
 /* Of which requests; all texts are owned. */
 struct fault_match {
-        char *verb, *resource, *namespace_name, *name, *path; /* NULL: any; path: a pattern with * */
-        int continued;                                        /* -1: any; 0, 1: a continue page or not */
+        /* NULL: any; path and user_agent are patterns with * */
+        char *verb, *resource, *namespace_name, *name, *path, *user_agent;
+        int continued; /* -1: any; 0, 1: a continue page or not */
 };
 
 enum fault_close { CLOSE_NOT, CLOSE_CLEAN, CLOSE_CUT, CLOSE_STALL };
@@ -33,6 +34,7 @@ struct fault {
         char *reason, *message, *body, *content_type;
         const cJSON *causes; /* inside json */
         bool hang, reset;
+        bool carried_out; /* the request does what it wants, and only its answer is another one */
         /* on the body */
         bool has_position, at_byte;
         uint64_t position; /* lines or bytes that pass before */
@@ -53,8 +55,10 @@ bool fault_matches(const struct fault_match *match, const struct request *reques
 
 /* Which faults act on this request; counts them. */
 void faults_choose(struct request *request);
-/* The first that answers in place of the server was carried out: true. */
-bool faults_answer(struct request *request);
+/* Whether the request is carried out: none answers in place of the server, or the first that does wants it so. */
+bool faults_let_through(const struct request *request);
+/* Puts the answer of the first that answers in place of the server, if there is one, in the place of that of the request. */
+void faults_answer(struct request *request);
 /* One of the request's faults says so. */
 bool faults_forbid_bookmarks(const struct request *request);
 bool faults_forbid_initial_end(const struct request *request);

@@ -27,6 +27,7 @@ struct request {
         const char *verb;    /* "list", "watch" ... "discovery" */
         struct fault *fault[FAULTS_PER_REQUEST];
         size_t fault_count;
+        uint64_t wrote;   /* the version that it has made; 0: it has changed nothing */
         long retry_after; /* header; 0: as the status has it, -1: none */
         struct flow *flow;
         bool logged, too_large;

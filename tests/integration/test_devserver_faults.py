@@ -82,6 +82,29 @@ def test_a_reset_and_a_hang(devserver, api):
     assert api.raw("GET", "/version").code == 200
 
 
+def test_a_lost_answer_of_a_write_that_took_place(devserver, widgets):
+    create = {"verb": "create", "userAgent": "tes*"}
+    devserver.fault({**create, "userAgent": "kubectl*"}, status=503, times=0)
+    devserver.fault(create, carriedOut=True, reset=True)
+    devserver.fault(create, carriedOut=True, status=500, after=1)
+    for name, failure in (("reset", ConnectionResetError), ("refused", None)):
+        connection = widgets.api.connect()
+        connection.request("POST", widgets.path, json.dumps(widgets.object(name)), {"User-Agent": "tests", **widgets.api.headers()})
+        if failure:
+            with pytest.raises(failure):
+                connection.getresponse()
+        else:
+            assert connection.getresponse().status == 500
+        connection.close()
+    widgets.merge_patch("reset", {})
+    made = [widgets.get(name)["metadata"]["resourceVersion"] for name in ("reset", "refused")]
+    wrote = [(entry["status"], entry.get("wrote")) for entry in devserver.requests(lambda entry: entry.get("resource") == "widgets")
+             if entry["verb"] in ("create", "patch")]
+    assert wrote == [(0, made[0]), (500, made[1]), (200, None)]
+    with pytest.raises(AssertionError, match="carriedOut: only beside status, hang and reset"):
+        devserver.fault(create, carriedOut=True)
+
+
 # On the body
 
 def test_an_error_inside_the_stream(devserver, api, widgets, version):
