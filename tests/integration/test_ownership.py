@@ -352,6 +352,24 @@ def test_the_log_tells_the_story_of_a_child(start, handler, widgets, config_maps
     assert changed["message"].endswith("ConfigMap default/a was changed: data.secret, data.more")
 
 
+def test_an_apply_that_changes_nothing_is_not_told(start, operator, devserver, handler, widgets, config_maps, owns):
+    """Items of a LIST have no kind and no apiVersion."""
+    handler.answer({"children": [config_map("a")], "status": {"n": 1}})
+    start(owns=owns)
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    operator.stop()
+    config_maps.merge_patch("a", {"data": {"more": "1"}})
+    devserver.compact()
+    devserver.fault(match={"verb": "watch", "resource": "configmaps"}, status=422, times=2)
+    operator.start_ready().wait_synced()
+    handler.answer({"children": [config_map("a")], "status": {"n": 2}})
+    operator.ctl.run("retry", "widgets", "default/w")
+    status_is(widgets, {"n": 2})
+    operator.stop()
+    assert not operator.logs(message_id=MESSAGE_ID["CHILD_CHANGED"])
+
+
 @pytest.mark.parametrize("children, says", [
     ([config_map("a", annotations={MADE: "x"})], "are set by reconciled"),
     ([{"manifest": config_map("a"), "adopt": True, "release": True}], "cannot be adopted and released at once"),

@@ -390,6 +390,15 @@ static bool is_going(const struct kube_response *response)
                object.deletion_timestamp.start;
 }
 
+/* Whether the answer has the version that the write was bound to. */
+static bool is_version(const struct kube_response *response, const char *version)
+{
+        struct scan_object object;
+
+        return version && scan_object(response->body, response->body_size, &object) >= 0 &&
+               scan_string_equals(object.resource_version, version);
+}
+
 static void tell_applied(const struct dependents *dependents, const struct dependent *dependent,
                          const struct kube_response *response)
 {
@@ -397,8 +406,11 @@ static void tell_applied(const struct dependents *dependents, const struct depen
                 dependents_tell(dependents, dependent, CHILD_CREATED, "");
         if (dependent->adopting)
                 dependents_tell(dependents, dependent, CHILD_ADOPTED, "");
-        if (!dependent->absent && dependent->before &&
-            dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response) && !dependent->adopting)
+        if (dependent->absent || !dependent->before || is_version(response, dependent->version))
+                return;
+        if (!dependents_tell_changed(dependents, dependent, CHILD_CHANGED, response))
+                dependents_tell(dependents, dependent, CHILD_CHANGED, "metadata.managedFields");
+        else if (!dependent->adopting)
                 applied_count_repair(dependents->run->worker->applied, &dependents->sent,
                                      clock_boottime_usec());
 }

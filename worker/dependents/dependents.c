@@ -442,6 +442,8 @@ static void add_field(const char *path, const cJSON *before _unused_, const cJSO
 
         if (strncmp(path, "status", strlen("status")) == 0 || (list->of_after && !after))
                 return; /* not ours to write */
+        if (strcmp(path, "apiVersion") == 0 || strcmp(path, "kind") == 0)
+                return; /* items of a LIST lack them */
         if (list->size + size + 40 > list->room) {
                 list->more++;
                 return;
@@ -457,11 +459,11 @@ bool dependents_name_fields(const char *before, struct span after, bool of_after
         struct field_list list = {.text = buffer, .room = size, .of_after = of_after};
 
         buffer[0] = '\0';
-        if (!old || !new || difference_visit(old, new, add_field, &list) == 0)
-                return false;
+        if (old && new)
+                difference_visit(old, new, add_field, &list);
         if (list.more > 0)
                 snprintf(buffer + list.size, size - list.size, " and %zu more", list.more);
-        return true;
+        return list.size > 0 || list.more > 0;
 }
 
 bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
