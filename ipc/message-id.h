@@ -49,6 +49,7 @@
 #define MESSAGE_ID_PATCHED             "3b8bb1110a1c4e6b9510b9b7830351fa"
 #define MESSAGE_ID_PATCH_RELEASED      "bde6fdae497d4b4982a996dd36eead44"
 #define MESSAGE_ID_SET_BACK            "33f93bd9cece41a8bc15f19369be84bb"
+#define MESSAGE_ID_CHILD_UNSURE        "cb3ba5b870574a5b8f9132750c70c76e" /* perhaps one of these */
 #define MESSAGE_ID_CLEANUP_WAITS       "01d5ce0a79ab41a3ad9335dd825a4775"
 #define MESSAGE_ID_UNSURE              "5d0e8c1f7a9b4c6e93f2b06d417ae8c5"
 #define MESSAGE_ID_TRIED_AGAIN         "086d739ec6614858aa64b000d422e987"

@@ -606,7 +606,7 @@ NAME_OF(change_kind_name, change_kind, CHANGE_KIND_COUNT, "updated", "deleted", 
 NAME_OF(run_action_name, run_action, ACTION_COUNT, "reconcile", "finalize", "deleted", "unselected",
         "release", "finalizer")
 NAME_OF(child_write_name, child_write, CHILD_WRITE_COUNT, "created", "changed", "deleted", "adopted",
-        "released", "patched", "given up")
+        "released", "patched", "given up", "perhaps changed")
 NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
         "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned", "unavailable",
         "forbidden")

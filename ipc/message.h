@@ -98,6 +98,7 @@ enum child_write {
         CHILD_RELEASED,
         PATCHED, /* an object of others */
         PATCH_RELEASED,
+        CHILD_UNSURE, /* no clear answer came */
         CHILD_WRITE_COUNT
 };
 

@@ -476,6 +476,16 @@ static int set_authentication(CURL *easy, const struct kube_credential *credenti
         return code == CURLE_OK ? 0 : -ENOMEM;
 }
 
+/* libcurl sends a request again, whatever its method, if a connection that it has kept breaks before an answer comes. */
+static int on_sending(void *userdata, char *remote _unused_, char *local _unused_, int remote_port _unused_,
+                      int local_port _unused_)
+{
+        struct kube_transfer *transfer = userdata;
+
+        transfer->sent_count++;
+        return CURL_PREREQFUNC_OK;
+}
+
 static void set_connection(CURL *easy)
 {
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -496,6 +506,8 @@ static int transfer_prepare(struct kube_transfer *transfer, const struct kube_re
         int r;
 
         set_connection(easy);
+        curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_sending);
+        curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
         curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
                          request->timeout_usec > 0 ? BUFFER_SIZE : WATCH_BUFFER_SIZE);
         r = transfer_set_request(transfer, request, &client->credential);

@@ -25,6 +25,9 @@ struct kube_response {
         const char *body;        /* complete body, NUL-terminated ("" when it was streamed); not owned */
         size_t body_size;
         uint64_t credential_serial; /* with which the request was made: for REFRESH after a 401 */
+        /* It was sent twice, as the connection that was kept from former requests broke before an answer came. The
+         * server may have carried it out twice, and the second time may have been refused because of the first. */
+        bool repeated;
 };
 
 struct kube_request {

@@ -590,6 +590,7 @@ void transfer_finish(struct kube_transfer *transfer, CURLcode code)
         struct kube_response response = {
                 .error = KUBE_ERROR_NONE,
                 .credential_serial = transfer->credential_serial,
+                .repeated = transfer->sent_count > 1,
         };
         long status = 0;
 

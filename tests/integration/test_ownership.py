@@ -352,6 +352,28 @@ def test_the_log_tells_the_story_of_a_child(start, handler, widgets, config_maps
     assert changed["message"].endswith("ConfigMap default/a was changed: data.secret, data.more")
 
 
+@pytest.mark.parametrize("answer", [{"reset": True}, {"status": 500}], ids=["reset", "500"])
+def test_a_write_whose_answer_is_lost_is_told(start, operator, devserver, handler, widgets, config_maps, owns, answer):
+    """Each of them took place; libcurl itself sends a request again when a connection that it has kept is reset."""
+    def lose(verb):
+        devserver.fault(match={"verb": verb, "resource": "configmaps", "userAgent": "reconciled*"}, carriedOut=True, **answer)
+
+    handler.answer({"children": [config_map("a")], "status": {"n": 1}})
+    start(owns=owns, finalizer=True)
+    lose("patch")
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    lose("delete")
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w"), "its end")
+    assert not config_maps.exists("a")
+    operator.stop()
+    told = [(record["object"], record["message"].rpartition(" came to ")[2])
+            for record in operator.logs(message_id=MESSAGE_ID["CHILD_UNSURE"])]
+    assert told == [("ConfigMap default/a", "an apply"), ("ConfigMap default/a", "its deletion")]
+    assert not any(operator.logs(message_id=MESSAGE_ID[f"CHILD_{what}"]) for what in ("CREATED", "CHANGED", "DELETED"))
+
+
 def test_an_apply_that_changes_nothing_is_not_told(start, operator, devserver, handler, widgets, config_maps, owns):
     """Items of a LIST have no kind and no apiVersion."""
     handler.answer({"children": [config_map("a")], "status": {"n": 1}})

@@ -274,12 +274,12 @@ int dependents_resolve(struct dependents *dependents, struct dependent *dependen
 /* ---- requests */
 
 static const struct {
-        const char *method, *content_type;
+        const char *method, *content_type, *name;
 } verb_table[] = {
-        [DEPENDENTS_GET] = {"GET", NULL},
-        [DEPENDENTS_APPLIES] = {"PATCH", APPLY_PATCH},
-        [DEPENDENTS_MERGES] = {"PATCH", MERGE_PATCH},
-        [DEPENDENTS_DELETES] = {"DELETE", NULL},
+        [DEPENDENTS_GET] = {"GET", NULL, NULL},
+        [DEPENDENTS_APPLIES] = {"PATCH", APPLY_PATCH, "an apply"},
+        [DEPENDENTS_MERGES] = {"PATCH", MERGE_PATCH, "a patch"},
+        [DEPENDENTS_DELETES] = {"DELETE", NULL, "its deletion"},
 };
 
 /* Fields of others that an adoption takes by force could not be given back. */
@@ -292,6 +292,24 @@ static bool is_forced(const struct dependents *dependents, const struct dependen
         return dependents->undo || (config->children_force && !(dependent->adopting && config->rollback));
 }
 
+/* Whether the server may have done what it says that it has not, or does not answer to. A write that was sent twice is bound
+ * to a version: if the second one succeeds, the first one was not carried out. */
+static bool is_unclear(const struct kube_response *response)
+{
+        switch (response->error.failure) {
+        case KUBE_FAILURE_NONE:
+                return false;
+        case KUBE_FAILURE_CONNECT:
+        case KUBE_FAILURE_TLS:
+        case KUBE_FAILURE_HELD:
+                return response->repeated;
+        case KUBE_FAILURE_HTTP:
+                return response->repeated || response->error.http_status >= 500;
+        default:
+                return true;
+        }
+}
+
 /* Until a write is answered, its outcome is unknown; a 5xx may come from a proxy in front of a server that did it. */
 static void note_answer(struct dependents *dependents, const struct kube_response *response)
 {
@@ -299,10 +317,16 @@ static void note_answer(struct dependents *dependents, const struct kube_respons
         const struct dependent *dependent = dependents->request.dependent;
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
         const char *before = dependent->version ? dependent->version : "";
+        bool unclear = is_unclear(response);
         struct identity identity;
 
+        if (unclear)
+                dependents_tell(dependents, dependent, CHILD_UNSURE,
+                                verb_table[dependents->request.verb].name);
+        if (!owned)
+                return;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                if (response->error.http_status > 0 && response->error.http_status < 500)
+                if (response->error.http_status > 0 && !unclear)
                         run->versions.unknown = dependents->request.was_unknown;
                 return;
         }
@@ -326,7 +350,7 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
                        enum dependents_verb verb, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
-        bool writes = verb != DEPENDENTS_GET && dependents_find_owned(dependents, dependent);
+        bool writes = verb != DEPENDENTS_GET;
         struct run *run = dependents->run;
         _cleanup_free_ char *base =
                 kube_path(&dependent->resource, dependent->namespace_name, dependent->name, NULL);
@@ -360,7 +384,8 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
                 dependents->request.dependent = dependent;
                 dependents->request.verb = verb;
                 dependents->request.was_unknown = run->versions.unknown;
-                run->versions.unknown = true;
+                run->versions.unknown =
+                        run->versions.unknown || dependents_find_owned(dependents, dependent);
         }
         return 1;
 }
@@ -413,6 +438,8 @@ static const struct {
                             "was released: it stays, and is no child of the operator any more"},
         [PATCHED] = {LOG_INFO, MESSAGE_ID_PATCHED, "was patched: "},
         [PATCH_RELEASED] = {LOG_INFO, MESSAGE_ID_PATCH_RELEASED, "is not patched any more: "},
+        [CHILD_UNSURE] = {LOG_NOTICE, MESSAGE_ID_CHILD_UNSURE,
+                          "has perhaps changed, because no clear answer came to "},
 };
 
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,

@@ -66,7 +66,7 @@ struct dependents {
                 const struct dependent *dependent;
                 enum dependents_verb verb;
                 bool was_unknown; /* run->versions.unknown, before it was sent */
-        } request;                /* a write that is in flight, of a child that is shown to the handler */
+        } request;                /* a write that is in flight */
         bool remembered;          /* the annotation was written in this phase */
         bool owner_seen; /* the object is there, and not going: a reference that was taken off may come back */
 

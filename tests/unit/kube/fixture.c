@@ -82,6 +82,7 @@ static void on_done(struct kube_transfer *transfer, const struct kube_response *
         fixture->done++;
         fixture->http_status = response->http_status;
         fixture->serial = response->credential_serial;
+        fixture->repeated = response->repeated;
         kube_error_done(&fixture->error);
         assert_int_equal(kube_error_copy(&response->error, &fixture->error), 0);
         assert_int_equal(strlen(response->body), response->body_size);

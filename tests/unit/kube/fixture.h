@@ -21,6 +21,7 @@ struct fixture {
         int http_status, on_data_result;
         struct kube_error error;
         uint64_t serial;
+        bool repeated;
         size_t body_size;
         char body[4096]; /* its beginning, or what was streamed */
         size_t streamed;

@@ -330,6 +330,32 @@ static void test_descriptors_stay_constant(void **state)
         assert_in_range(open_descriptors(), 1, before + 2);
 }
 
+/* ---- connections that are kept */
+
+static void hang_up_once(struct server_connection *connection, const char *request)
+{
+        if (connection->server->requests == 2)
+                server_hang_up(connection);
+        else
+                server_answer(connection, strncmp(request, "GET /a", 6) == 0 ? "200 OK" : "409 Conflict", "",
+                              "{}");
+}
+
+static void test_a_repeated_request_says_so(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->server.on_request = hang_up_once;
+        fixture_get(fixture, "/a");
+        assert_false(fixture->repeated);
+        fixture_get(fixture, "/b");
+        assert_int_equal(fixture->http_status, 409);
+        assert_int_equal(fixture->server.requests, 3);
+        assert_true(fixture->repeated);
+        fixture_get(fixture, "/a");
+        assert_false(fixture->repeated);
+}
+
 /* ---- warnings */
 
 static unsigned warned;
@@ -441,6 +467,7 @@ int main(void)
                 TEST(test_patience_ends_while_it_waits),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
+                TEST(test_a_repeated_request_says_so),
                 TEST(test_warnings_come_once),
                 TEST(test_a_vanished_peer_is_noticed),
         };
