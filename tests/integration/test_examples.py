@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from harness import Api, wait_until
+from harness.session import Document, Session
 from harness.setup import BUILD, SOURCE
 
 
@@ -87,6 +88,48 @@ def test_website(run):
     wait_until(lambda: deployments.get("hello")["spec"]["replicas"] == 3, "the change")
     assert deployments.get("hello")["spec"]["template"]["metadata"]["annotations"]["page"] != page
     assert example.resource("v1", "configmaps").get("hello")["data"]["index.html"] == "<h1>Bye</h1>"
+
+
+@pytest.mark.slow
+def test_database(run):
+    example = run("database")
+    databases, sets = example.resource("example.com/v1", "databases"), example.resource("apps/v1", "statefulsets")
+    secrets = example.resource("v1", "secrets")
+    wait_until(lambda: condition(databases, "orders").get("status") == "True", "the database")
+    password = secrets.get("orders-password")["data"]["password"]
+    assert condition(databases, "orders", "Available")["message"] == "0 of 2 pods are ready"
+    sets.merge_patch("orders", {"status": {"replicas": 2, "readyReplicas": 2}}, "status")
+    wait_until(lambda: condition(databases, "orders", "Available")["status"] == "True", "the pods")
+    databases.merge_patch("orders", {"spec": {"version": "17", "replicas": 3}})
+    wait_until(lambda: sets.get("orders")["spec"]["template"]["spec"]["containers"][0]["image"] == "postgres:17", "the change")
+    assert secrets.get("orders-password")["data"]["password"] == password
+    secrets.delete("orders-password")
+    wait_until(lambda: secrets.get("orders-password")["data"]["password"] != password, "another password for the one that was deleted")
+    databases.delete("orders")
+    wait_until(lambda: not databases.exists("orders"), "its end")
+    assert not secrets.exists("orders-password") and not sets.exists("orders")
+    assert password not in example.output()
+
+
+@pytest.mark.slow
+def test_the_readme_of_the_database(sandbox):
+    """Each command is typed, and shows what stands below it."""
+    readme = Document("examples/database/README.md")
+    with Session(sandbox, sandbox.subfolder("reader")) as session:
+        folder = session.folder / "databases"
+        replace = (("$PWD/build", str(BUILD)), ("/tmp/databases", str(folder)))
+        session.type(f"cd {SOURCE}")
+        session.follow(readme.section("Try the handler"), replace)
+        start, *rest = readme.section("Run it")
+        *prepare, devserver, operator = (command.replace(*replace[1]) for command in start.commands())
+        for command in (*prepare, devserver):
+            session.type(command)
+        wait_until((folder / "kubeconfig").exists, lambda: f"the server; {session.errors()}")
+        session.type(operator)
+        wait_until(lambda: session.type("reconciledctl health --ready") == "\n", lambda: f"the operator; {session.errors()}")
+        session.follow(rest, replace)
+        for heading in ("Change it", "Something is in the way", "Delete it"):
+            session.follow(readme.section(heading), replace)
 
 
 @pytest.mark.slow
