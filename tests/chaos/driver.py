@@ -6,34 +6,26 @@ import contextlib
 import http.client
 import itertools
 import signal
-import threading
 import time
 
-from harness import ApiError, Operator, Timeout, scaled, wait_until, watch
-from harness.operator import MESSAGE_ID
+from harness import ApiError, Operator, Timeout, wait_until, watch
 
 from . import handlers, plan, rest, restore, server
+from .systemd import END_SECONDS, Life
 from .world import Broken, FINALIZED, HOLD, OURS, SELECTED, Notes, Thing, as_it_is, finalizer_differs, missing
 
-# What systemd starts again (units/reconciled.service); 0 only when it was asked for.
-RESTARTED = {69, 70, 74, 77}
-RESTART_SECONDS = 0.1
-# From the death of a child to the end of the operator, hang detection included.
-END_SECONDS = 30
 SETTLE_SECONDS = 90
 STEPS_WHILE_IT_ENDS = 20
 
 
-class Chaos:
+class Chaos(Life):
     def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None, only=(), given=None):
         """name: of the API server, of harness.cluster.servers() if it is not devserver. only: plan.steps. given: steps in their place."""
         self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
         self.server = server.make(sandbox, name)
         self._where = "devserver" if name == "devserver" else "cluster"
         self._plan = given or plan.steps(seed, self._where, only)
-        self.operator = Operator(sandbox)
-        self.count = collections.Counter()
-        self.codes = collections.Counter()
+        super().__init__(Operator(sandbox))
         folder = sandbox.subfolder("chaos", mode=0o777)
         self.notes = Notes(folder / "notes")
         self.things, self.gone = {}, []
@@ -41,17 +33,14 @@ class Chaos:
         self._unsure = set()  # (kind, name) of objects to which a request may have been carried out
         self._disturbed = {}  # name of a child: its owner's essence, and how many gaps there had been
         self._lost = 0  # stores
-        self._due = None  # when it must have ended: somebody was killed
-        self._restart = self._ending = 0  # _ending: steps since somebody was killed
-        self._stopping = self._killed = False
-        self._never = threading.Event()
+        self._ending = 0  # steps since somebody was killed
         self._commands = handlers.write(folder, self.notes.path)
         self._resume = {}  # kind: when its watch is to be resumed
         self._changed = collections.Counter()  # reloads, by what they have changed
         self._removed = {}  # kind: when its watch, which a reload has removed, is to be back
         self._finalizers = {"held": True, "plain": True, "chosen": False, "quiet": False}
         self._prepare()
-        self._configure()
+        self.configure()
         self.server.admit(self.operator)
 
     def _prepare(self):
@@ -62,7 +51,7 @@ class Chaos:
             self.widgets[kind] = api.resource("example.com/v1", "widgets", kind)
         self.children = api.resource("v1", "configmaps", "held")
 
-    def _configure(self):
+    def configure(self):
         """With numbers that tell reloads apart, and change nothing else: of a watch, of a handler, of the whole."""
         def entry(kind):
             return {**watch(kind, namespaces=[kind]), **({} if kind == "held" else {"id": kind}), "handler": self._commands[kind],
@@ -92,7 +81,7 @@ class Chaos:
             self.server.look_after()
             if steps is not None:
                 self._let_it_end()
-            self._look_after_operator()
+            self.look_after_operator()
             self._carry_out(step)
             self._judge()
             if time.monotonic() - told > 10:
@@ -107,7 +96,7 @@ class Chaos:
         """A process that hangs is found out after its deadline only, in which all the steps of a short run would pass."""
         self._ending = self._ending + 1 if self._due is not None else 0
         if self._ending > STEPS_WHILE_IT_ENDS:
-            wait_until(lambda: self.operator.popen.poll() is not None, lambda: f"its end:\n{self._said()}", END_SECONDS)
+            wait_until(lambda: self.operator.popen.poll() is not None, lambda: f"its end:\n{self.said()}", END_SECONDS)
 
     def figures(self):
         changes = sum(self.count[what] for what in plan.OBJECT)
@@ -258,7 +247,7 @@ class Chaos:
     def _wait_begun(self, thing):
         """For a handler to see it; not for long, because there are reasons not to."""
         def begun():
-            return not self._up() or ("reconcile", thing.number) in self.notes.read().of(thing.uid).begun
+            return not self.is_up() or ("reconcile", thing.number) in self.notes.read().of(thing.uid).begun
 
         with contextlib.suppress(Timeout):
             wait_until(begun, "its run", 1, interval=0.005)
@@ -428,56 +417,31 @@ class Chaos:
 
     # ---- processes
 
-    def _up(self):
-        return self.operator.popen is not None and self.operator.popen.poll() is None and self._due is None
-
-    def _ends_soon(self, seconds=END_SECONDS):
-        self._due = time.monotonic() + scaled(seconds)
-
-    def _send(self, process, number):
-        try:
-            process.kill(number)
-        except ProcessLookupError:
-            return False
-        return True
-
     def _kill(self, step):
-        if not self._up():
-            return False
-        found = self.operator.children(step.values["role"])
-        if not found:
-            return False
-        number = getattr(signal, f"SIG{step.values['signal']}")
-        if step.values["role"] == "spawner" and number == signal.SIGTERM:
-            number = signal.SIGKILL  # it leaves a stop to the supervisor
-        if not self._send(found[int(step.values["chance"] * len(found))], number):
-            return False
-        self._lost += 1
-        self._ends_soon()
-        return True
+        done = self.kill(step)
+        self._lost += done
+        return done
 
-    def _kill_supervisor(self, _):
-        if not self._up():
-            return False
-        self._killed = True
-        self.operator.send_signal(signal.SIGKILL)
-        self._ends_soon()
-        return True
+    def _kill_supervisor(self, step):
+        return self.kill_supervisor(step)
+
+    def _stop(self, step):
+        return self.stop(step)
 
     def _suspend(self, step):
         """The whole operator sleeps for less than its deadlines."""
-        if not self._up():
+        if not self.is_up():
             return False
         found = self.operator.processes()
         for process in found:
-            self._send(process, signal.SIGSTOP)
+            self.send(process, signal.SIGSTOP)
         self._never.wait(step.values["seconds"])
         for process in reversed(found):
-            self._send(process, signal.SIGCONT)
+            self.send(process, signal.SIGCONT)
         return True
 
     def _kill_handler(self, step):
-        if not self._up():
+        if not self.is_up():
             return False
         found = [process for process in self.operator.processes()
                  if any("handler-" in word for word in process.command) and not process.program.startswith("reconciled")]
@@ -485,45 +449,22 @@ class Chaos:
             return False
         victim = found[int(step.values["chance"] * len(found))]
         self.notes.write("killed", victim.pid)
-        return self._send(victim, signal.SIGKILL)
-
-    def _stop(self, _):
-        if not self._up():
-            return False
-        self._stopping = True
-        self.operator.send_signal(signal.SIGTERM)
-        self._ends_soon()
-        return True
+        return self.send(victim, signal.SIGKILL)
 
     def _reload(self, step):
         """Of a watch, of a handler, or of the whole: each is a restart in place."""
-        if not self._up() or self._readies() == 0:
+        if not self.is_up() or self.readies() == 0:
             return False
         self._changed[(step.kind, "whole", step.kind, "handler")[self.count["reload"] % 4]] += 1
-        return self._reload_now()
-
-    def _reload_now(self):
-        def over():
-            return self.operator.popen.poll() is not None or self._readies() > before
-
-        if not self._up():
-            self._configure()
-            return False
-        # One that starts just now may have read the old file already, and would not hear of the new one.
-        wait_until(lambda: self.operator.popen.poll() is not None or self._readies() > 0, "it to be ready", 30)
-        before = self._readies()
-        self._configure()
-        self.operator.send_signal(signal.SIGHUP)
-        wait_until(over, lambda: f"the end of a reload:\n{self._said()}", 30)
-        return True
+        return self.reload()
 
     def _switch_finalizer(self, step):
         """Of one watch, by a reload, or by a stop and a start."""
         self._finalizers["plain"] = not self._finalizers["plain"]
-        if step.values["cut"] and self._up():
-            self._configure()
+        if step.values["cut"] and self.is_up():
+            self.configure()
             return self._stop(step)
-        self._reload_now()
+        self.reload()
         return True
 
     def _remove_watch(self, step):
@@ -531,17 +472,17 @@ class Chaos:
         if self._removed:
             return False
         self._removed[step.kind] = time.monotonic() + 3 * step.values["seconds"]
-        self._reload_now()
+        self.reload()
         return True
 
     def _bring_back(self, now):
         if any(now >= due for due in self._removed.values()):
             self._removed.clear()
-            self._reload_now()
+            self.reload()
 
     def _pause(self, step):
         """For a moment, across restarts too. A second one makes it longer."""
-        if not self._up() or self.operator.ctl.run("pause", step.kind).returncode != 0:
+        if not self.is_up() or self.operator.ctl.run("pause", step.kind).returncode != 0:
             return False
         self._resume[step.kind] = time.monotonic() + 2 * step.values["seconds"]
         return True
@@ -550,9 +491,6 @@ class Chaos:
         for kind, due in list(self._resume.items()):
             if now >= due and self.operator.ctl.run("resume", kind).returncode == 0:
                 del self._resume[kind]
-
-    def _readies(self):
-        return 0 if self.operator.popen is None else sum("READY" in message for message in self.operator.notifications)
 
     def _lose_store(self, step):
         """Only while it is down: the caches are gone, the ledger is not."""
@@ -564,43 +502,12 @@ class Chaos:
                 (path / "data.mdb").unlink()
         return True
 
-    # ---- systemd
-
-    def _look_after_operator(self):
-        now = time.monotonic()
-        if self.operator.popen is None:
-            if now >= self._restart:
-                self.operator.start()
-                self.count["start"] += 1
-        elif self.operator.popen.poll() is not None:
-            self._has_ended()
-        elif self._due is not None and now > self._due:
-            raise Broken(f"the operator goes on, {END_SECONDS} s after a child was killed:\n{self._said()}")
-        elif self._due is None:
-            self._resume_watches(now)
-            self._bring_back(now)
-
-    def _said(self):
-        return self.operator.output.text()[-20000:]
-
-    def _has_ended(self):
-        operator = self.operator
-        output = operator.output
-        code = operator.wait_exit()
-        self.codes[code] += 1
-        wanted = {-signal.SIGKILL} if self._killed else {0} | RESTARTED if self._stopping else RESTARTED
-        if self._stopping and not output.text():
-            wanted |= {-signal.SIGTERM}  # it had only just been started
-        if code not in wanted:
-            raise Broken(f"exit code {code}, not one of {sorted(wanted)}:\n{output.text()[-20000:]}")
-        causes = [record for record in output.records() if record.get("message_id") == MESSAGE_ID["CHILD_FATAL"]]
-        if code in RESTARTED and len(causes) != 1:
-            raise Broken(f"exit code {code}, with {len(causes)} causes:\n{output.text()[-20000:]}")
-        # What systemd would kill with the cgroup: nothing must be left to it.
-        operator.assert_no_processes()
+    def over(self):
         self.notes.read().write("over")
-        self._due, self._stopping, self._killed = None, False, False
-        self._restart = time.monotonic() + RESTART_SECONDS
+
+    def look_after(self, now):
+        self._resume_watches(now)
+        self._bring_back(now)
 
     # ---- the end
 
@@ -614,20 +521,16 @@ class Chaos:
                 self._release(plan.Step("release", thing.kind, thing.name))
         self._resume = dict.fromkeys(plan.KINDS, 0)  # also one whose answer was lost
         self._removed = dict.fromkeys(self._removed, 0)
-        wait_until(lambda: self._operator_stays_up() and not self._resume and not self._removed, "the operator to be up", 60)
+        wait_until(lambda: self.stays_up() and not self._resume and not self._removed, "the operator to be up", 60)
         try:
             wait_until(lambda: not self._differences(), "all to be handled", SETTLE_SECONDS, interval=0.2)
         except AssertionError:
             self._judge()
-            raise Broken("\n".join([self._said(), "in the end:"] + self._differences()[:40])) from None
+            raise Broken("\n".join([self.said(), "in the end:"] + self._differences()[:40])) from None
         self._judge()
 
-    def _operator_stays_up(self):
-        self._look_after_operator()
-        return self._up() and any("READY" in message for message in self.operator.notifications)
-
     def _differences(self):
-        self._look_after_operator()
+        self.look_after_operator()
         self.notes.read()
         found = []
         for kind, resource in self.widgets.items():

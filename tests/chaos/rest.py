@@ -9,7 +9,7 @@ from . import plan
 from .world import SELECTED, Broken
 
 
-def _owed(operator):
+def owed(operator):
     """What the ledger knows."""
     with contextlib.closing(sqlite3.connect(f"file:{operator.state_directory}/ledger.sqlite?mode=ro", uri=True)) as ledger:
         return {(row[0], row[1]) for row in ledger.execute("SELECT watch, uid FROM ledger")}
@@ -38,9 +38,9 @@ def rest(chaos):
     notes.read().write("over")
     wanted = {(thing.kind, thing.uid) for thing in chaos.things.values()
               if not thing.deleting and (thing.kind not in SELECTED or thing.gold)}
-    owed = _owed(operator)
-    if owed != wanted:
-        raise Broken(f"the ledger has {sorted(owed - wanted)} too much and lacks {sorted(wanted - owed)}")
+    found = owed(operator)
+    if found != wanted:
+        raise Broken(f"the ledger has {sorted(found - wanted)} too much and lacks {sorted(wanted - found)}")
     before = {uid: len(told.begun) for uid, told in notes.read().told.items()}
     operator.start_ready().wait_synced()
     last = [chaos.widgets[kind].create("last", spec={"essence": chaos.next_number()}, labels={"tier": "gold"})

@@ -14,9 +14,9 @@ def get_ahead(chaos):
     """Before a restore: every watch has seen a version that the restored database does not have again soon. One that has
     grown past that before anybody asks cannot be told from one that never went back (docs/watch.md)."""
     def seen():
-        return not chaos._up() or all(chaos.notes.read().of(body["metadata"]["uid"]).begun for body in bodies)
+        return not chaos.is_up() or all(chaos.notes.read().of(body["metadata"]["uid"]).begun for body in bodies)
 
-    if not chaos._up() or chaos._removed or chaos._resume or not chaos.server.may_restore:
+    if not chaos.is_up() or chaos._removed or chaos._resume or not chaos.server.may_restore:
         return False
     other = chaos.server.api.resource("v1", "configmaps", "plain")
     other.create(f"ahead-{chaos.next_number()}")
@@ -32,14 +32,14 @@ def get_ahead(chaos):
         chaos.things[kind, name] = Thing(kind, name, bodies[-1]["metadata"]["uid"], number, chosen_since=number)
     with contextlib.suppress(Timeout):
         wait_until(seen, "each watch to get ahead", 10)
-        return chaos._up()
+        return chaos.is_up()
     return False
 
 
 def wait_asked(chaos):
     """Who has seen the connection break asks how far the server is, as soon as it may."""
     def asked():
-        return not chaos._up() or chaos.server.asked() >= set(plan.KINDS)
+        return not chaos.is_up() or chaos.server.asked() >= set(plan.KINDS)
 
     with contextlib.suppress(Timeout):
         wait_until(asked, "its questions", 10)
