@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import ledger, scaled, wait_until, watch
+from harness.operator import MESSAGE_ID
 
 REFUSED = {"status": 422, "reason": "Invalid", "message": "data: too odd"}
 
@@ -160,6 +161,8 @@ def test_what_was_changed_is_restored(start, operator, handler, widgets, config_
     assert config_maps.get("good")["metadata"]["uid"] == uid
     wait_until(lambda: operator.ctl.status()["watches"][0]["failed"] == 1, "the end of the attempt")
     assert handler.count() == 2 and len(requests(devserver, "patch", "bad")) == 1
+    told = operator.logs(message_id=MESSAGE_ID["CHILD_CHANGED"], object="ConfigMap default/good")
+    assert told[-1]["message"].endswith("was changed: back to what it was before this attempt")
 
 
 def test_keep_is_the_default(start, operator, handler, widgets, config_maps, devserver, refuse):

@@ -86,6 +86,8 @@ static void on_restored(struct kube_transfer *transfer _unused_, const struct ku
 
         dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
+                dependents_tell(dependents, dependent, CHILD_CHANGED,
+                                "back to what it was before this attempt");
                 dependent->settled = true;
                 dependents->position++;
         } else if (!dependents_take_failure(dependents, "cannot be restored", response)) {
