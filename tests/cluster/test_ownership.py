@@ -239,3 +239,30 @@ def test_an_operator_with_a_new_name(cluster, operator, handler, widgets, config
     wait_until(lambda: not widgets.exists("w"), "its end", 60)
     assert not config_maps.exists("a") and config_maps.get("patched")["data"] == {"theirs": "1"}
     operator.stop()
+
+
+@pytest.mark.parametrize("owns", [[], [{"apiVersion": "v1", "kind": "Service"}]], ids=["unwatched", "owned"])
+def test_a_service_is_created_and_loses_what_is_left_out(start, operator, handler, widgets, cluster, namespace, owns):
+    """Old servers refuse to create one by an apply of a version: then it is created by a POST."""
+    services = cluster.api.resource("v1", "services", namespace)
+
+    def service(**labels):
+        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": labels},
+                "spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"name": "p", "port": 80, "protocol": "TCP"}]}}
+
+    handler.answer({"children": [service(kept="1", left="1")], "status": {"n": 1}})
+    start(owns=owns)
+    widgets.create("w")
+    status_is(widgets, {"n": 1})
+    managers = services.get("s")["metadata"]["managedFields"]
+    assert [(entry["manager"], entry["operation"]) for entry in managers] == [("widgets.example.com", "Apply")]
+    handler.answer({"children": [service(kept="1")], "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, {"n": 2})
+    found = services.get("s")["metadata"]["labels"]
+    assert found["kept"] == "1" and "left" not in found
+    assert len(operator.logs(message_id=MESSAGE_ID["CHILD_CREATED"])) == 1
+    assert not operator.logs(message_id=MESSAGE_ID["CHILD_UNSURE"])
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w") and not services.exists("s"), "their end", 60)
+    operator.stop()

@@ -458,6 +458,34 @@ static void note_state(struct dependents *dependents, const struct kube_response
                 applied_keep(dependents->run->worker->applied, &dependents->sent, state);
 }
 
+/* What a POST has set counts as an update, from which no apply takes anything away. */
+static void take_posted(struct dependents *dependents, struct dependent *dependent,
+                        const struct kube_response *response)
+{
+        note_written(dependent, response);
+        dependent->before = strndup(response->body, response->body_size);
+        dependent->absent = dependent->applied = false;
+        dependent->fields_left = dependent->before && dependent->version && dependent->uid;
+        if (!dependent->fields_left)
+                dependents_fail(dependents, dependent, "cannot be applied",
+                                "no memory for what was created");
+}
+
+static int own_fields_body(const struct dependents *dependents, const struct dependent *dependent,
+                           struct text *out)
+{
+        const char *name = dependents->owner.operator_name;
+        int r;
+
+        text_append_string(out, "{\"metadata\":{\"uid\":");
+        text_json_string(out, dependent->uid);
+        text_append_string(out, ",\"resourceVersion\":");
+        text_json_string(out, dependent->version);
+        r = managed_fields_rename(dependent->before, name, name, true, out);
+        text_append_string(out, "}}");
+        return r < 0 ? r : out->failed ? -ENOMEM : 0;
+}
+
 static void on_applied(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -470,8 +498,14 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                                 "the existing object is being deleted; a new one is made when it is gone");
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
-                tell_applied(dependents, dependent, response);
+                if (!dependent->fields_left)
+                        tell_applied(dependents, dependent, response);
                 check_mark(dependents, dependent, response);
+                if (dependent->posted && dependent->absent && !dependent->failed) {
+                        take_posted(dependents, dependent, response);
+                        dependents_advance(dependents);
+                        return;
+                }
                 if ((dependent->unseen || dependent->remark) && !dependent->failed) {
                         finish_outdated(
                                 dependents, dependent,
@@ -486,6 +520,8 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                         wait_judge(dependents, dependent, response->body, response->body_size);
                 }
                 dependents->position++;
+        } else if (dependent->absent && !dependent->posted && dependents_needs_post(&response->error)) {
+                dependent->posted = true;
         } else if (is_overtaken(dependent, &response->error) &&
                    !(dependent->absent && dependent->conflicts > 0)) {
                 look_again(dependents, dependent);
@@ -566,6 +602,7 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY, bound = TEXT_EMPTY;
         int r = dependent->judged ? 0 : find_out(dependents, dependent);
+        bool posts = dependent->posted && dependent->absent;
 
         if (r != 0 || dependent->failed || dependent->applied)
                 return r;
@@ -581,9 +618,16 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
                              : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
                                                   on_applied);
         }
+        if (dependent->fields_left) {
+                r = own_fields_body(dependents, dependent, &body);
+                return r < 0 ? r
+                             : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
+                                                  on_applied);
+        }
         r = dependent_body(&dependents->owner, dependent, &body);
         if (r >= 0)
-                r = dependent->absent
+                r = posts ? text_append(&bound, body.data, body.size)
+                    : dependent->absent
                             ? dependent_body_to_create(&body, &bound)
                             : dependent_body_for(&body, dependent->uid, dependent->version, &bound);
         if (r < 0)
@@ -591,7 +635,8 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         dependents->sent = applied_text_of(&dependents->owner, dependent, &body);
         if (is_held(dependents, dependent, &body))
                 return 0;
-        return dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_applied);
+        return dependents_request(dependents, dependent, posts ? DEPENDENTS_CREATES : DEPENDENTS_APPLIES,
+                                  &bound, on_applied);
 }
 
 int apply_next(struct dependents *dependents)

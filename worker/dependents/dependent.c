@@ -528,7 +528,8 @@ int dependent_body_to_mark(const struct dependent_owner *owner, const struct dep
         text_json_string(out, mark.data);
         text_append_string(out, "}");
         if (dependent->renamed)
-                r = managed_fields_rename(dependent->before, owner->former_names, owner->operator_name, out);
+                r = managed_fields_rename(dependent->before, owner->former_names, owner->operator_name,
+                                          false, out);
         text_append_string(out, "}}");
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }

@@ -30,9 +30,11 @@ struct dependent {
         bool adopt, release;   /* as the answer wants it: takes what nobody has, or lets go of it */
         bool judged;           /* whose it is has been found out; then: */
         bool absent;           /* ... it is not there, and is created */
-        bool foreign;          /* ... it is somebody else's, and is not touched */
-        bool adopted;          /* ... somebody else has created it: it is released, never deleted */
-        bool unreferred;       /* ... and its owner reference was taken off */
+        bool posted;           /* ... by a POST (dependents_needs_post()) */
+        bool fields_left; /* it was created by a POST, and its managed fields are not those of an apply yet */
+        bool foreign;     /* ... it is somebody else's, and is not touched */
+        bool adopted;     /* ... somebody else has created it: it is released, never deleted */
+        bool unreferred;  /* ... and its owner reference was taken off */
         bool remark;   /* ... and its mark names another watch, or a former object: that is changed first */
         bool renamed;  /* ... or it has a former name of the operator */
         bool unseen;   /* ... and the handler has not seen it: only its mark is written */

@@ -108,6 +108,12 @@ bool dependents_is_about_server(const struct dependents *dependents, const struc
 
 #define CLAIMED_BY_OTHERS "is not patched, because others have set fields of it"
 
+bool dependents_needs_post(const struct kube_error *error)
+{
+        return error->http_status == 500 && error->message &&
+               strstr(error->message, "resourceVersion should not be set on objects to be created");
+}
+
 bool dependents_is_claimed(const struct kube_error *error)
 {
         return error->http_status == 409 && error->message &&
@@ -278,6 +284,7 @@ static const struct {
 } verb_table[] = {
         [DEPENDENTS_GET] = {"GET", NULL, NULL},
         [DEPENDENTS_APPLIES] = {"PATCH", APPLY_PATCH, "an apply"},
+        [DEPENDENTS_CREATES] = {"POST", "application/json", "its creation"},
         [DEPENDENTS_MERGES] = {"PATCH", MERGE_PATCH, "a patch"},
         [DEPENDENTS_DELETES] = {"DELETE", NULL, "its deletion"},
 };
@@ -304,7 +311,8 @@ static bool is_unclear(const struct kube_response *response)
         case KUBE_FAILURE_HELD:
                 return response->repeated;
         case KUBE_FAILURE_HTTP:
-                return response->repeated || response->error.http_status >= 500;
+                return response->repeated ||
+                       (response->error.http_status >= 500 && !dependents_needs_post(&response->error));
         default:
                 return true;
         }
@@ -352,8 +360,8 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
 {
         bool writes = verb != DEPENDENTS_GET;
         struct run *run = dependents->run;
-        _cleanup_free_ char *base =
-                kube_path(&dependent->resource, dependent->namespace_name, dependent->name, NULL);
+        _cleanup_free_ char *base = kube_path(&dependent->resource, dependent->namespace_name,
+                                              verb == DEPENDENTS_CREATES ? NULL : dependent->name, NULL);
         _cleanup_text_ struct text path = TEXT_EMPTY;
         struct kube_request request = {
                 .method = verb_table[verb].method,
@@ -367,7 +375,7 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
         int r;
 
         text_append_string(&path, base);
-        if (verb == DEPENDENTS_APPLIES || verb == DEPENDENTS_MERGES)
+        if (verb == DEPENDENTS_APPLIES || verb == DEPENDENTS_CREATES || verb == DEPENDENTS_MERGES)
                 kube_path_add(&path, "fieldManager",
                               dependents->manager ? dependents->manager
                                                   : run->worker->config->operator_name);

@@ -28,7 +28,13 @@ enum dependents_phase {
         DEPENDENTS_PHASE_COUNT
 };
 
-enum dependents_verb { DEPENDENTS_GET, DEPENDENTS_APPLIES, DEPENDENTS_MERGES, DEPENDENTS_DELETES };
+enum dependents_verb {
+        DEPENDENTS_GET,
+        DEPENDENTS_APPLIES,
+        DEPENDENTS_CREATES,
+        DEPENDENTS_MERGES,
+        DEPENDENTS_DELETES
+};
 
 struct dependents_driver {
         /* Goes on with the current one of the phase, or with the next phase; or ends the step or the run. */
@@ -156,6 +162,8 @@ bool dependents_name_fields(const char *before, struct span after, bool of_after
  * in none. */
 bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
                              enum child_write what, const struct kube_response *response);
+/* Whether the error says that this server creates no object of the kind by an apply of a version (Services before 1.23). */
+bool dependents_needs_post(const struct kube_error *error);
 /* Whether the error says that others have set fields of the object. */
 bool dependents_is_claimed(const struct kube_error *error);
 /* The watch of an owned kind that shows such an object to the handler, as a child; NULL if there is none. */

@@ -177,8 +177,10 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
 
 struct renaming {
         const char *from, *to;
+        bool apply;
         struct text *out;
-        struct span manager;
+        struct span manager, operation;
+        bool of_part; /* of a subresource */
         size_t count, renamed;
 };
 
@@ -188,34 +190,51 @@ static int find_manager(struct span key, struct span value, void *userdata)
 
         if (scan_string_equals(key, "manager"))
                 renaming->manager = value;
+        if (scan_string_equals(key, "operation"))
+                renaming->operation = value;
+        renaming->of_part = renaming->of_part || scan_string_equals(key, "subresource");
         return 0;
+}
+
+/* Appends the text up to this value, and another one in its place. */
+static const char *replace_value(struct renaming *renaming, const char *from, struct span value,
+                                 const char *by)
+{
+        text_append(renaming->out, from, (size_t)(value.start - from));
+        text_json_string(renaming->out, by);
+        return value.start + value.size;
 }
 
 static int rename_entry(struct span entry, void *userdata)
 {
         struct renaming *renaming = userdata;
-        const char *end = entry.start + entry.size, *rest;
+        const char *end = entry.start + entry.size, *at = entry.start;
+        bool becomes_apply, operation_first;
         int r;
 
-        renaming->manager = (struct span){0};
+        renaming->manager = renaming->operation = (struct span){0};
+        renaming->of_part = false;
         r = entry.start[0] == '{' ? scan_members(entry, find_manager, renaming) : -EBADMSG;
-
         if (r < 0 || !renaming->manager.start)
                 return r < 0 ? r : -EBADMSG;
         text_append_string(renaming->out, renaming->count++ > 0 ? "," : "");
         if (!bookkeeping_has_word(renaming->from, renaming->manager))
                 return text_append(renaming->out, entry.start, entry.size);
-        text_append(renaming->out, entry.start, (size_t)(renaming->manager.start - entry.start));
-        text_json_string(renaming->out, renaming->to);
+        becomes_apply = renaming->apply && !renaming->of_part && renaming->operation.start;
+        operation_first = becomes_apply && renaming->operation.start < renaming->manager.start;
+        if (operation_first)
+                at = replace_value(renaming, at, renaming->operation, "Apply");
+        at = replace_value(renaming, at, renaming->manager, renaming->to);
+        if (becomes_apply && !operation_first)
+                at = replace_value(renaming, at, renaming->operation, "Apply");
         renaming->renamed++;
-        rest = renaming->manager.start + renaming->manager.size;
-        return text_append(renaming->out, rest, (size_t)(end - rest));
+        return text_append(renaming->out, at, (size_t)(end - at));
 }
 
-int managed_fields_rename(const char *json, const char *from, const char *to, struct text *out)
+int managed_fields_rename(const char *json, const char *from, const char *to, bool apply, struct text *out)
 {
         _cleanup_text_ struct text list = TEXT_EMPTY;
-        struct renaming renaming = {.from = from, .to = to, .out = &list};
+        struct renaming renaming = {.from = from, .to = to, .apply = apply, .out = &list};
         struct scan_object object;
         int r = scan_object(json, strlen(json), &object);
 

@@ -353,7 +353,7 @@ static int rename_managers(struct dependents *dependents, struct dependent *depe
         text_json_string(&body, look->view.uid);
         text_append_string(&body, ",\"resourceVersion\":");
         text_json_string(&body, look->view.version);
-        r = managed_fields_rename(dependent->before, former.data, dependents->manager, &body);
+        r = managed_fields_rename(dependent->before, former.data, dependents->manager, false, &body);
         text_append_string(&body, "}}");
         if (r <= 0)
                 return r;
