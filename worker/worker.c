@@ -59,9 +59,19 @@ static void on_worker_unusable(const char *reason, void *userdata)
                     "no request can be sent to the API server: %s", reason);
 }
 
-static void on_warning(const char *text, void *userdata _unused_)
+static void on_warning(const char *text, void *userdata)
 {
-        log_warning("the API server warns about what a handler's answer wrote: %s", text);
+        const struct worker *worker = userdata;
+        const struct message_run *order = worker->run ? worker->run->order : NULL;
+
+        if (order)
+                log_write(LOG_WARNING, NULL,
+                          LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                                     {"RECONCILED_UID", order->uid}),
+                          "watch %s, %s: the API server warns about what the handler's answer wrote: %s",
+                          order->watch, order->key, text);
+        else
+                log_warning("the API server warns: %s", text);
 }
 
 static int on_worker_config(struct child *child, struct message **config)

@@ -123,6 +123,8 @@ void process_next_run(struct process *process)
 {
         lines_renew(&process->before);
         lines_renew(&process->lines);
+        /* What was said of one object must not explain the failure of another one, perhaps to another tenant. */
+        free(TAKE_PTR(process->lines.last));
 }
 
 static void take_output(struct process *process, int which, const char *bytes, size_t size)

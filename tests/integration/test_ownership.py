@@ -75,7 +75,7 @@ def test_what_somebody_else_has_made_is_neither_changed_nor_deleted(start, handl
     widgets.create("w")
     said = failed(operator)
     assert "ConfigMap default/a is not applied: this operator has not created it: it was written by a-human" in said
-    assert "`adopt: true`" in said and config_maps.exists("b") and "status" not in widgets.get("w")
+    assert '"adopt": true}' in said and config_maps.exists("b") and "status" not in widgets.get("w")
     handler.wait_finished(name="w", count=3)
     assert config_maps.get("a") == theirs
     wait_until(lambda: widgets.get("w")["metadata"]["annotations"][RECORD] == "v1/ConfigMap/default/b",
@@ -561,4 +561,20 @@ def test_a_field_that_goes_to_and_fro_is_told_and_waited_for(start, handler, wid
     handler.answer({"children": [config_map("a", {"size": "5", "other": "1"})], "status": {"n": 2}})
     widgets.merge_patch("w", {"spec": {"n": 2}})
     wait_until(lambda: widgets.get("w")["status"].get("n") == 2, "another answer, which is applied at once")
+    operator.stop()
+
+
+def test_many_are_adopted_in_one_run(start, operator, handler, widgets, config_maps):
+    """And that is no failure of the object."""
+    names = [f"m{number}" for number in range(6)]
+    for name in names:
+        config_maps.create(body=config_map(name, {"theirs": "1"}))
+    handler.answer({"children": [{"manifest": config_map(name, {"ours": "1"}), "adopt": True} for name in names],
+                    "status": {"done": True}})
+    start(owns=OWNS, retry={"first": "50ms", "max": "200ms", "attempts": 2})
+    widgets.create("w")
+    status_is(widgets, {"done": True})
+    assert all(config_maps.get(name)["data"] == {"theirs": "1", "ours": "1"} for name in names)
+    assert len(operator.logs(message_id=MESSAGE_ID["CHILD_ADOPTED"])) == 6
+    assert len(handler.requests(name="w")) == 2 and not operator.logs(message_id=MESSAGE_ID["RUN_FAILED"])
     operator.stop()

@@ -39,9 +39,15 @@ RIGHT = [
     {"children": []},
     {"children": None},
     {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"b": "c"}}}]},
+    {"children": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, "adopt": True}]},
+    {"children": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, "release": True}]},
+    {"error": "no luck", "retryAfter": "7s", "status": {"a": 1}, "conditions": [{"type": "Warm", "status": "False"}]},
 ]
 
 WRONG = [
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "adopt": True}]},
+    {"children": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, "adpot": True}]},
+    {"children": [{"manifest": {"apiVersion": "v1", "kind": "ConfigMap"}}]},
     {"statsu": {}},
     {"Status": {}},
     {"status": []},

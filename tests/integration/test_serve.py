@@ -145,6 +145,17 @@ def test_failures_and_wrong_answers(start, served, widgets, operator):
     assert len(served.requests("final")) == 1 and len(served.requests("wrong")) == 1
 
 
+def test_a_death_is_not_explained_by_what_was_said_of_another_object(start, served, widgets, operator):
+    start(workers=1)
+    widgets.create("talks", spec={"do": "many lines"})
+    served.wait("talks")
+    operator.wait_for_log("line 9 of talks")
+    widgets.create("deadly", spec={"do": "die"})
+    said = operator.wait_for_log("exited with 3 before it had answered", key="default/deadly")["message"]
+    assert "talks" not in said
+    operator.stop()
+
+
 def test_it_dies_and_is_started_again(start, served, widgets, operator):
     start()
     widgets.create("deadly", spec={"do": "die"})

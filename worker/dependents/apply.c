@@ -99,8 +99,8 @@ static void refuse_foreign(struct dependents *dependents, struct dependent *depe
                  view->whose == OWNERSHIP_FORMER
                          ? "wait for that, delete what is there, or take it over (`children.heirs: marked`)"
                  : view->claimed ? "give the child another name, or have it let go there"
-                                 : "give the child another name, delete what is there, or take it over "
-                                   "(`adopt: true` beside the manifest)");
+                                 : "give the child another name, delete what is there, or take it over: "
+                                   "{\"manifest\": {the object}, \"adopt\": true}");
         refuse(dependents, dependent, why);
 }
 
@@ -507,15 +507,11 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                         return;
                 }
                 if ((dependent->unseen || dependent->remark) && !dependent->failed) {
-                        finish_outdated(
-                                dependents, dependent,
-                                dependent->renamed
-                                        ? "carried a former name of the operator, and has the new one"
-                                        : "was adopted, and the handler has not seen it");
-                        return;
+                        if (dependents->marked++ == 0)
+                                dependents->first_marked = dependents->position;
                 }
                 note_written(dependent, response);
-                if (!dependent->failed) {
+                if (!dependent->failed && !dependent->unseen && !dependent->remark) {
                         note_state(dependents, response);
                         wait_judge(dependents, dependent, response->body, response->body_size);
                 }
@@ -639,6 +635,20 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
                                   &bound, on_applied);
 }
 
+/* Their marks are all that was written; the handler has to see them before it means to change them. */
+static void finish_marked(struct dependents *dependents)
+{
+        const struct dependent *first = &dependents->wanted.item[dependents->first_marked];
+        char how[200], more[40] = "";
+
+        if (dependents->marked > 1)
+                snprintf(more, sizeof(more), "and %zu more ", dependents->marked - 1);
+        snprintf(how, sizeof(how), "%s%s", more,
+                 first->renamed ? "carried a former name of the operator, and has the new one"
+                                : "was adopted, and the handler has not seen it");
+        finish_outdated(dependents, first, how);
+}
+
 int apply_next(struct dependents *dependents)
 {
         struct dependent *dependent;
@@ -662,5 +672,8 @@ int apply_next(struct dependents *dependents)
                 if (r != 0)
                         return r;
         }
-        return 0;
+        if (dependents->marked == 0 || dependents->failed.count > 0)
+                return 0;
+        finish_marked(dependents);
+        return 1;
 }

@@ -95,10 +95,11 @@ struct dependents {
                 struct text text;  /* for people */
         } failed;
 
-        struct applied_text sent; /* that is being applied */
-        size_t awaited;           /* their kind is defined in the same answer, and not served yet */
-        char waiting[400];        /* the first that is not ready, and why; "": none */
-        struct park_plan plan;    /* of a parked attempt */
+        struct applied_text sent;    /* that is being applied */
+        size_t marked, first_marked; /* how many got no more than their mark; the first one's index */
+        size_t awaited;              /* their kind is defined in the same answer, and not served yet */
+        char waiting[400];           /* the first that is not ready, and why; "": none */
+        struct park_plan plan;       /* of a parked attempt */
         struct {
                 bool silent;    /* the server could not take a request about one of them */
                 uint64_t asked; /* ledger's clock: since when it is being asked; 0: all was in the stores */

@@ -227,6 +227,20 @@ static int check_object(const cJSON *dependent, struct place at, struct error *e
         return r < 0 ? r : check_twice(metadata, at, "metadata.", error);
 }
 
+/* They would be sent as fields of the object. */
+static int check_wishes_inside(const cJSON *object, struct place at, struct error *error)
+{
+        static const char *const wish[] = {"adopt", "release"};
+
+        for (size_t i = 0; i < ELEMENTS(wish); i++)
+                if (cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(object, wish[i])))
+                        return wrong(
+                                error, at, wish[i],
+                                "stands inside the object; it belongs beside it: {\"manifest\": {the object}, "
+                                "\"adopt\": true}, or release");
+        return 0;
+}
+
 static int check_one(const cJSON *item, struct place at, struct error *error)
 {
         const cJSON *manifest = cJSON_GetObjectItemCaseSensitive(item, DEPENDENT_MANIFEST);
@@ -238,6 +252,9 @@ static int check_one(const cJSON *item, struct place at, struct error *error)
                 return wrong(error, at, "status", "cannot be patched: it is its controller's to report");
         if (at.is_patch)
                 return check_object(item, at, error);
+        r = manifest ? 0 : check_wishes_inside(item, at, error);
+        if (r < 0)
+                return r;
         r = manifest ? check_wrapper(item, at, error) : 0;
         return r < 0 ? r : check_object(manifest ? manifest : item, at, error);
 }

@@ -124,11 +124,13 @@ static int check_all(struct dependents *dependents)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++) {
                 const char *mistake = mistake_of(dependents, i);
+                char name[600];
 
                 if (!mistake)
                         continue;
-                run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: patches[%zu]: %s",
-                           dependents->wanted.item[i].index, mistake);
+                run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: patches[%zu], %s: %s",
+                           dependents->wanted.item[i].index,
+                           dependent_describe(&dependents->wanted.item[i], name, sizeof(name)), mistake);
                 return 1;
         }
         return 0;
