@@ -144,63 +144,58 @@ bool child_versions_deleted(const struct run *run, const struct record_watch *ow
 
 /* ---- for DONE */
 
-struct version_list {
-        struct {
-                uint64_t version;
-                bool deleted;
-        } item[CHILD_VERSIONS_MAX];
-        size_t count; /* ever added; the newest stay */
-};
+#define FORMER_DELETED_MAX 32
 
-static void keep(struct version_list *list, uint64_t version, bool deleted)
+/* Appends one; the first one begins the list. */
+static void print_version(struct text *out, uint64_t epoch, uint64_t version, bool deleted, size_t *count)
 {
-        size_t at = list->count++ % CHILD_VERSIONS_MAX;
-
-        list->item[at].version = version;
-        list->item[at].deleted = deleted;
+        if (*count == CHILD_VERSIONS_MAX)
+                return;
+        if ((*count)++ == 0)
+                text_printf(out, "=%" PRIu64 ":", epoch);
+        else
+                text_append_string(out, ".");
+        text_printf(out, "%s%" PRIu64, deleted ? "-" : "", version);
 }
 
-static void keep_former(const struct run *run, const char *api_version, const char *kind,
-                        const char *namespace_name, uint64_t epoch, struct version_list *list)
+/* What the store has by now is believed anyway; only of deletions that cannot be told. */
+static void print_former(const struct run *run, const char *api_version, const char *kind,
+                         const char *namespace_name, const struct store_progress *progress, struct text *out,
+                         size_t *count)
 {
         const char *at = run->order->kinds;
+        size_t deletions = 0;
         struct child_kind entry;
         uint64_t version;
         bool deleted;
 
         while (child_kinds_next(&at, &entry))
-                if (child_kind_is(&entry, api_version, kind) && entry.epoch == epoch &&
+                if (child_kind_is(&entry, api_version, kind) && entry.epoch == progress->epoch &&
                     span_equals(entry.namespace_name, namespace_name))
                         while (child_kind_next_version(&entry.versions, &version, &deleted))
-                                keep(list, version, deleted);
+                                if (deleted ? deletions++ < FORMER_DELETED_MAX : version > progress->version)
+                                        print_version(out, progress->epoch, version, deleted, count);
 }
 
 void child_versions_print(const struct run *run, const char *api_version, const char *kind,
                           const char *namespace_name, struct text *out)
 {
         const struct worker_watch *watch = find_store(run, api_version, kind);
-        uint64_t epoch = watch ? progress_of(watch, namespace_name).epoch : 0;
-        struct version_list list = {.count = 0};
-        size_t first;
+        struct store_progress progress =
+                watch ? progress_of(watch, namespace_name) : (struct store_progress){0};
+        size_t count = 0;
 
         text_printf(out, "%s%s/%s%s%s", out->size > 0 && out->data[out->size - 1] != '?' ? "," : "",
                     api_version, kind, namespace_name[0] ? "@" : "", namespace_name);
-        if (epoch == 0)
+        if (progress.epoch == 0)
                 return;
-        keep_former(run, api_version, kind, namespace_name, epoch, &list);
         for (size_t i = 0; i < run->versions.count; i++) {
                 const struct child_version *known = &run->versions.item[i];
 
                 if (known->owned == watch->config && strcmp(known->namespace_name, namespace_name) == 0)
-                        keep(&list, known->version, known->deleted);
+                        print_version(out, progress.epoch, known->version, known->deleted, &count);
         }
-        first = list.count > CHILD_VERSIONS_MAX ? list.count - CHILD_VERSIONS_MAX : 0;
-        if (list.count > 0)
-                text_printf(out, "=%" PRIu64 ":", epoch);
-        for (size_t i = first; i < list.count; i++)
-                text_printf(out, "%s%s%" PRIu64, i > first ? "." : "",
-                            list.item[i % CHILD_VERSIONS_MAX].deleted ? "-" : "",
-                            list.item[i % CHILD_VERSIONS_MAX].version);
+        print_former(run, api_version, kind, namespace_name, &progress, out, &count);
 }
 
 static bool is_printed(const struct text *out, const char *api_version, const char *kind,

@@ -28,6 +28,9 @@ int controller_init(struct controller *controller, const struct controller_effec
 
 void controller_done(struct controller *controller)
 {
+        for (size_t i = 0; i < controller->worker_count; i++)
+                for (size_t j = 0; j < controller->worker[i].given_count; j++)
+                        free(controller->worker[i].given[j].news);
         if (controller->watch)
                 FOREACH_WATCH(watch, controller)
                         watch_empty(watch);

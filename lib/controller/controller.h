@@ -33,7 +33,7 @@
 #include "queue/queue.h"
 
 #define RUNS_AT_ONCE   16
-#define CHILD_NEWS_MAX 16
+#define CHILD_NEWS_MAX 1000 /* as many children as an object may have */
 
 /* A run that a worker was given. */
 struct assignment {
@@ -48,8 +48,8 @@ struct assignment {
                 uint64_t version;
                 unsigned watch;
                 bool deleted; /* or not this owner's any more: its last version */
-        } news[CHILD_NEWS_MAX];
-        size_t news_count;
+        } * news;             /* owned by whoever has the assignment */
+        size_t news_count, news_room;
 };
 
 struct worker {

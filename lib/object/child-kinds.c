@@ -14,7 +14,12 @@ size_t child_kinds_count(const char *kinds)
         size_t size = strspn(digits, "0123456789");
 
         /* The version of a kind may begin with a digit, too. */
-        return digits[size] == ',' || digits[size] == '\0' ? strtoull(digits, NULL, 10) : 0;
+        return digits[size] == '#' ? strtoull(digits, NULL, 10) : 0;
+}
+
+uint64_t child_kinds_hash(const char *kinds)
+{
+        return child_kinds_count(kinds) > 0 ? strtoull(strchr(kinds, '#') + 1, NULL, 16) : 0;
 }
 
 bool child_kinds_are_none(const char *kinds)

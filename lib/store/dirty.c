@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "object/hash.h"
-#include "object/identity.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
@@ -172,7 +171,7 @@ static int add_versions(struct store *store, MDB_val *sequence, const char *vers
         if (mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
             decode_change(sequence, &value, &old) >= 0) {
                 if (!version[0] || !old.resource_version[0] ||
-                    strlen(old.resource_version) + 1 + strlen(version) > IDENTITY_VERSION_MAX)
+                    strlen(old.resource_version) + 1 + strlen(version) > DIRTY_VERSIONS_MAX)
                         return text_append_string(out, "");
                 text_printf(out, "%s.", old.resource_version);
         }

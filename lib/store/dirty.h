@@ -11,6 +11,8 @@
 
 struct store;
 
+#define DIRTY_VERSIONS_MAX 560 /* bytes, of what an owner owns */
+
 int store_dirty_add(struct store *store, const struct record_change *change); /* sequence is assigned */
 /* Takes the oldest `max` entries out, calling for each with what it may borrow. A negative return ends it
  * and is returned. */

@@ -16,7 +16,8 @@
 
 #define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 
-#define BATCH_MAX 400 /* entries of at most 500 bytes (lib/object/identity.h): below a packet's cap */
+#define BATCH_MAX                                                                                           \
+        200 /* entries of at most 1000 bytes (lib/object/identity.h, store/dirty.h): below a packet's cap */
 
 /* Kept free in the credit: changes need not wait until the supervisor has gone through what merely
  * exists. */

@@ -318,6 +318,27 @@ static bool is_unclear(const struct kube_response *response)
         }
 }
 
+/* The store may show it as it was before, or still older. */
+static void note_left(struct dependents *dependents, const struct dependent *dependent,
+                      const struct record_watch *owned, const char *version)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+
+        child_versions_add(dependents->run, owned, dependent->namespace_name, version, true);
+        if (dependents_in_store(dependents, dependent, owned, &object) &&
+            strcmp(object.resource_version, version) != 0)
+                child_versions_add(dependents->run, owned, dependent->namespace_name,
+                                   object.resource_version, true);
+}
+
+void dependents_note_released(struct dependents *dependents, const struct dependent *dependent)
+{
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+
+        if (owned && dependent->version)
+                note_left(dependents, dependent, owned, dependent->version);
+}
+
 /* Until a write is answered, its outcome is unknown; a 5xx may come from a proxy in front of a server that did it. */
 static void note_answer(struct dependents *dependents, const struct kube_response *response)
 {
@@ -343,7 +364,7 @@ static void note_answer(struct dependents *dependents, const struct kube_respons
             strcmp(identity.resource_version, before) != 0)
                 child_versions_add(run, owned, dependent->namespace_name, identity.resource_version, false);
         if (dependents->request.verb == DEPENDENTS_DELETES)
-                child_versions_add(run, owned, dependent->namespace_name, before, true);
+                note_left(dependents, dependent, owned, before);
 }
 
 static void on_written(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)

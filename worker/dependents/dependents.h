@@ -163,6 +163,8 @@ bool dependents_name_fields(const char *before, struct span after, bool of_after
  * in none. */
 bool dependents_tell_changed(const struct dependents *dependents, const struct dependent *dependent,
                              enum child_write what, const struct kube_response *response);
+/* Notes that it is not the object's any more, so that no request shows it as a child; dependent->version: before that. */
+void dependents_note_released(struct dependents *dependents, const struct dependent *dependent);
 /* Whether the error says that this server creates no object of the kind by an apply of a version (Services before 1.23). */
 bool dependents_needs_post(const struct kube_error *error);
 /* Whether the error says that others have set fields of the object. */

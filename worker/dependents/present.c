@@ -28,7 +28,9 @@ bool present_is_due(const struct run *run)
 {
         _cleanup_free_ char *record = NULL;
 
-        if (run->action != ACTION_RECONCILE || run->presented || !owns_anything(run))
+        bool has_handler = run->action != ACTION_RELEASE && run->action != ACTION_FINALIZER;
+
+        if (!has_handler || !run->object.json || run->presented || !owns_anything(run))
                 return false;
         record = notes_find_record(run, object_json(run));
         return record && record[0];

@@ -216,6 +216,7 @@ static void on_released(struct kube_transfer *transfer _unused_, const struct ku
         dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 dependents_tell(dependents, dependent, CHILD_RELEASED, "");
+                dependents_note_released(dependents, dependent);
                 dependent->settled = true;
                 dependents->position++;
         } else if (kube_error_is_not_found(&response->error)) {
@@ -228,11 +229,14 @@ static void on_released(struct kube_transfer *transfer _unused_, const struct ku
         dependents_advance(dependents);
 }
 
-static int release_one(struct dependents *dependents, const struct dependent *dependent,
+static int release_one(struct dependents *dependents, struct dependent *dependent,
                        const struct ownership_view *view, const char *json)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = release_body(dependents, view, json, &body);
+
+        free(dependent->version);
+        dependent->version = strdup(view->version);
 
         return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body, on_released);
 }

@@ -3,7 +3,9 @@
 #include "worker/dependents/recall.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/duration.h"
 #include "kube/path.h"
@@ -46,9 +48,35 @@ static int print_former_kinds(const struct run *run, struct text *out)
         if (run->versions.unknown || (child_kinds_are_unknown(run->order->kinds) && !run->presented))
                 text_append_string(out, "?");
         if (!child_kinds_are_none(run->order->kinds))
-                text_printf(out, "%zu", child_kinds_count(run->order->kinds));
+                text_printf(out, "%zu#%" PRIx64, child_kinds_count(run->order->kinds),
+                            child_kinds_hash(run->order->kinds));
         child_versions_print_former(run, false, out);
         return out->failed ? -ENOMEM : 0;
+}
+
+static size_t count_left(const struct dependent_list *list)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < list->count; i++)
+                count += !list->item[i].settled;
+        return count;
+}
+
+/* Of which children it names, in whatever order. */
+static uint64_t hash_of(const struct dependent_list *list)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < list->count; i++) {
+                const struct dependent *item = &list->item[i];
+                char name[1400];
+                int size = snprintf(name, sizeof(name), "%s/%s/%s/%s", item->api_version, item->kind,
+                                    item->namespace_name, item->name);
+
+                sum += XXH3_64bits(name, (size_t)size < sizeof(name) ? (size_t)size : sizeof(name) - 1);
+        }
+        return sum;
 }
 
 int recall_kinds(const struct run *run, struct text *out)
@@ -61,9 +89,14 @@ int recall_kinds(const struct run *run, struct text *out)
         if (kinds_are_as_before(run->dependents, record))
                 return print_former_kinds(run, out);
         r = record ? dependent_list_from_record(record, &list) : 0;
+        /* What was found by its label, and is not written down yet, must be found again. */
+        if (run->dependents->recall.found > 0 && list.count < count_left(&run->dependents->known)) {
+                dependent_list_done(&list);
+                return print_former_kinds(run, out);
+        }
         text_append_string(out, run->versions.unknown ? "?" : "");
         if (list.count > 0)
-                text_printf(out, "%zu", list.count);
+                text_printf(out, "%zu#%" PRIx64, list.count, hash_of(&list));
         for (size_t i = 0; i < list.count; i++) {
                 const struct dependent *item = &list.item[i];
 
@@ -152,7 +185,9 @@ int recall_begin(struct dependents *dependents)
 {
         const struct run *run = dependents->run;
 
-        if (dependents->known.count > 0 && dependents->known.count >= child_kinds_count(run->order->kinds))
+        if (dependents->known.count > 0 &&
+            (child_kinds_are_none(run->order->kinds) ||
+             hash_of(&dependents->known) == child_kinds_hash(run->order->kinds)))
                 return 0;
         return child_kinds_are_none(run->order->kinds) ? add_owned_kinds(dependents)
                                                        : add_entries(dependents, run->order->kinds);

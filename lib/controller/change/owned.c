@@ -2,6 +2,7 @@
 /* Changes of owned objects: those that run are their owners. Of related ones: see related-changes.c. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -85,8 +86,19 @@ static bool is_known(const struct watch *watch, const struct ledger_row *row, ui
 /* Who made the change is known at the end of the run. If we do not live to see it, a run of the handler comes again. */
 static bool keep_for_end(const struct watch *watch, struct assignment *given, uint64_t version, bool deleted)
 {
-        if (!given || given->news_count == CHILD_NEWS_MAX || run_is_without_handler(given->run.reason))
+        if (!given || run_is_without_handler(given->run.reason))
                 return false;
+        if (given->news_count == given->news_room) {
+                size_t room = 2 * given->news_room + 8;
+                struct child_news *grown = given->news_count < CHILD_NEWS_MAX
+                                                   ? reallocarray(given->news, room, sizeof(*grown))
+                                                   : NULL;
+
+                if (!grown)
+                        return false;
+                given->news = grown;
+                given->news_room = room;
+        }
         given->news[given->news_count++] = (struct child_news){version, watch_number(watch), deleted};
         return true;
 }
@@ -160,7 +172,7 @@ int owned_changed(struct watch *watch, const struct record_change *change)
         return r;
 }
 
-int owned_changed_meanwhile(struct controller *controller, const struct assignment *given, const char *key,
+int owned_changed_meanwhile(struct controller *controller, struct assignment *given, const char *key,
                             const char *uid)
 {
         int r = 0;
@@ -173,5 +185,8 @@ int owned_changed_meanwhile(struct controller *controller, const struct assignme
                 snprintf(version, sizeof(version), "%s%" PRIu64, news->deleted ? "-" : "", news->version);
                 r = owned_changed(&controller->watch[news->watch], &change);
         }
+        free(given->news);
+        given->news = NULL;
+        given->news_count = given->news_room = 0;
         return r;
 }

@@ -21,6 +21,7 @@
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/twin.h"
+#include "object/identity.h"
 #include "queue/look.h"
 
 #define AHEAD_USEC (3 * USEC_PER_MSEC)
@@ -240,6 +241,7 @@ static void send_run(struct worker *worker, struct assignment *given)
         const struct watch *watch = &controller->watch[given->run.watch];
         const struct ledger_row *row = NULL;
         bool has_left = given->run.kind == CHANGE_UNSELECTED;
+        char newest[TWIN_VERSION_SIZE] = "";
         struct message_run run = {
                 .sequence = given->run.id,
                 .watch = watch->config->name,
@@ -252,10 +254,13 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .twin_doubtful = twin_is_doubtful(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
                 .behind = given->run.behind,
-                .owned_degraded = owned_is_degraded(watch),
+                /* Of a lost row, too, it is unknown what we have written. */
+                .owned_degraded = owned_is_degraded(watch) || (controller->ledger_lost && given->is_first),
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
 
+        twin_written(watch, run.key, run.uid, newest); /* before the row is looked at, which is borrowed */
+        run.at_least_version = newest;
         /* A worker sees no object for the first time before the disk knows of it. */
         assert(given->to_send && !(given->is_first && ledger_dirty(controller->ledger)));
         if (!given->is_first &&
@@ -270,7 +275,8 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
                 run.kinds = row->kinds;
-                if (row->written_realtime > watch->epoch_since)
+                if (row->written_realtime > watch->epoch_since &&
+                    resource_version_number(row->written_version) >= resource_version_number(newest))
                         run.at_least_version = row->written_version;
         }
         /* It left, and its end is owed all the same (outcome.c). */

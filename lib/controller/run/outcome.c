@@ -524,8 +524,7 @@ static int end_assignment(struct controller *controller, const struct assignment
         return r;
 }
 
-int outcome_done(struct controller *controller, const struct assignment *given,
-                 const struct message_done *done)
+int outcome_done(struct controller *controller, struct assignment *given, const struct message_done *done)
 {
         int r = end_assignment(controller, given, done);
 

@@ -4,5 +4,4 @@
 #include "controller/controller.h"
 
 /* given: as assign_take() has returned it. -EPROTO: the worker lies; -ENOMEM. */
-int outcome_done(struct controller *controller, const struct assignment *given,
-                 const struct message_done *done);
+int outcome_done(struct controller *controller, struct assignment *given, const struct message_done *done);

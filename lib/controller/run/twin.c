@@ -6,6 +6,7 @@
 #include "config/config-watch.h"
 #include "controller/due/doubt.h"
 #include "controller/due/push.h"
+#include "object/identity.h"
 
 /* The next one after `last`; NULL begins and ends. */
 static struct watch *twin_next(const struct watch *watch, const struct watch *last)
@@ -46,6 +47,18 @@ bool twin_is_doubtful(const struct watch *watch, const char *key, const char *ui
                 if (doubt_is(twin, key, uid))
                         return true;
         return false;
+}
+
+void twin_written(const struct watch *watch, const char *key, const char *uid,
+                  char version[TWIN_VERSION_SIZE])
+{
+        const struct ledger_row *row;
+
+        for (const struct watch *twin = NULL; (twin = twin_next(watch, twin));)
+                if (ledger_look(watch->controller->ledger, twin->config->name, key, uid, &row) >= 0 &&
+                    row->written_realtime > twin->epoch_since &&
+                    resource_version_number(row->written_version) > resource_version_number(version))
+                        snprintf(version, TWIN_VERSION_SIZE, "%s", row->written_version);
 }
 
 /* What the twin knows of an earlier time says nothing of what the handler of the other watch has done since.

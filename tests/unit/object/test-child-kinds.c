@@ -16,7 +16,7 @@ static void assert_span(struct span span, const char *text)
 
 static void test_entries(void **state _unused_)
 {
-        const char *at = "?3,v1/Node,nonsense,apps/v1/Deployment@default=7:10.15.-20,v1/Secret@b=8:";
+        const char *at = "?3#1a2b,v1/Node,nonsense,apps/v1/Deployment@default=7:10.15.-20,v1/Secret@b=8:";
         struct child_kind kind;
 
         assert_true(child_kinds_are_unknown(at));
@@ -36,7 +36,8 @@ static void test_entries(void **state _unused_)
         assert_false(child_kinds_next(&at, &kind));
         assert_true(child_kinds_are_none("?") && child_kinds_are_none("") &&
                     child_kinds_are_none("v1/Node"));
-        assert_int_equal(child_kinds_count("?12,v1/Node"), 12);
+        assert_int_equal(child_kinds_count("?12#ff,v1/Node"), 12);
+        assert_int_equal(child_kinds_hash("?12#ff,v1/Node"), 0xff);
 }
 
 static void test_versions(void **state _unused_)
