@@ -38,10 +38,11 @@ static size_t repeat_length(const char *at, long *ret_most)
 /* Groups may have a name or set flags: no assertions, no conditions, no verbs. */
 static bool is_group(const char *at)
 {
-        const char *flags = at + 2 + strspn(at + 2, "imsU-");
+        const char *flags;
 
         if (at[1] != '?')
                 return at[1] != '*';
+        flags = at + 2 + strspn(at + 2, "imsU-");
         return strncmp(at + 2, "P<", 2) == 0 || (at[2] == '<' && at[3] != '=' && at[3] != '!') ||
                *flags == ':' || (*flags == ')' && flags > at + 2);
 }
@@ -72,7 +73,7 @@ static const char *find_foreign(const char *at, const char **ret_at, size_t *ret
                         continue;
                 }
                 length = 1;
-                *ret_length = *at == '(' ? strnlen(at, at[2] == '<' ? 4 : 3) : 2;
+                *ret_length = *at == '(' ? strnlen(at, at[1] && at[2] == '<' ? 4 : 3) : 2;
                 if (*at == '\\' && !is_escape(at, in_class))
                         return "invalid escape sequence";
                 if (*at == '(' && !in_class && !is_group(at))

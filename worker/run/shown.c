@@ -45,9 +45,13 @@ static void child_free(struct shown_child *child)
 /* Takes the child; of two of one key the first one counts. */
 static int add_child(struct shown *shown, struct shown_child *child)
 {
-        struct shown_child **grown = reallocarray(shown->item, shown->count + 1, sizeof(*grown));
+        struct shown_child **grown = shown->item;
 
-        shown->item = grown ? grown : shown->item;
+        if (shown->count == shown->allocated) {
+                grown = reallocarray(shown->item, 2 * shown->allocated + 8, sizeof(*grown));
+                shown->item = grown ? grown : shown->item;
+                shown->allocated = grown ? 2 * shown->allocated + 8 : shown->allocated;
+        }
         if (!grown || !tsearch(child, &shown->index, compare_children)) {
                 child_free(child);
                 return -ENOMEM;

@@ -20,7 +20,7 @@ struct shown_child {
 
 struct shown {
         struct shown_child **item;
-        size_t count;
+        size_t count, allocated;
         void *index; /* tsearch */
 };
 
