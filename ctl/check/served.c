@@ -80,10 +80,13 @@ static const cJSON *resources_of(struct served *served, const char *api_version)
 
 /* ---- what was meant */
 
+/* Of two that are as near, the one that begins alike: Nod is rather Node than Pod. */
 static void keep_nearest(const char *word, const char *other, size_t distance, const char **best,
                          size_t *least)
 {
-        if (distance >= *least || distance >= strlen(word))
+        bool as_near = distance == *least && *best && (*best)[0] != word[0] && other[0] == word[0];
+
+        if ((distance >= *least && !as_near) || 2 * distance > strlen(word))
                 return;
         *least = distance;
         *best = other;
@@ -145,6 +148,28 @@ static const char *nearest_version(struct served *served, const char *api_versio
         return !best && is_same_group(api_version, "v1") ? "v1" : best;
 }
 
+/* The version in which another group has the very kind, or NULL: Deployment of v1 is one of apps/v1. */
+static const char *version_with(struct served *served, const char *kind)
+{
+        const cJSON *group;
+        const char *near;
+
+        if (!served->groups)
+                served->groups = ask_server(served, "/apis");
+        cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
+        {
+                const char *version = ctl_text(cJSON_GetObjectItemCaseSensitive(group, "preferredVersion"),
+                                               "groupVersion");
+
+                if (version[0] && has_kind(resources_of(served, version), kind, &near))
+                        return version;
+        }
+        if (has_kind(resources_of(served, "v1"), kind, &near))
+                return "v1";
+        free(TAKE_PTR(served->trouble)); /* of a group that was not asked about */
+        return NULL;
+}
+
 /* ---- each kind */
 
 static void check_kind(struct served *served, const struct config_watch *watch, const char *key,
@@ -163,11 +188,20 @@ static void check_kind(struct served *served, const struct config_watch *watch, 
                                                 : "the server has no %s (is its CRD installed?)%s",
                                            api_version, near ? near : "");
         } else {
+                if (!near)
+                        near = version_with(served, kind);
                 config_problem_add(served->problems, watch, !near || !watch->required, key,
                                    near ? "the server has no kind %s in %s; did you mean \"%s\"?"
                                         : "the server has no kind %s in %s (is its CRD installed?)%s",
                                    kind, api_version, near ? near : "");
         }
+}
+
+static void check_listed(struct served *served, const struct config_watch *watch, const char *key,
+                         const struct config_owned *listed, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                check_kind(served, watch, key, listed[i].api_version, listed[i].kind);
 }
 
 static int begin(struct served *served, const struct kubeconfig *cluster)
@@ -201,9 +235,8 @@ char *served_check(const struct config *config, const struct kubeconfig *cluster
                 const struct config_watch *watch = &config->watch[i];
 
                 check_kind(&served, watch, "kind", watch->api_version, watch->kind);
-                for (size_t k = 0; k < watch->answers_count; k++)
-                        check_kind(&served, watch, "children.kinds", watch->answers[k].api_version,
-                                   watch->answers[k].kind);
+                check_listed(&served, watch, "children.kinds", watch->answers, watch->answers_count);
+                check_listed(&served, watch, "patches", watch->patches, watch->patches_count);
         }
         cJSON_Delete(served.lists);
         cJSON_Delete(served.groups);

@@ -187,6 +187,10 @@ NOT_SERVED = [
     ({"owns": [{"apiVersion": "v1", "kind": "configMap"}]}, 'did you mean "ConfigMap"?'),
     ({"children": {"kinds": [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]}},
      'children.kinds: of watch widgets: the server has no apps/v1beta1; did you mean "apps/v1"?'),
+    ({"finalizer": True, "patches": [{"apiVersion": "v1", "kind": "Nod"}]},
+     'patches: of watch widgets: the server has no kind Nod in v1; did you mean "Node"?'),
+    ({"owns": [{"apiVersion": "v1", "kind": "Deployment"}]}, 'the server has no kind Deployment in v1; did you mean "apps/v1"?'),
+    ({"owns": [{"apiVersion": "apps/v1", "kind": "ConfigMap"}]}, 'the server has no kind ConfigMap in apps/v1; did you mean "v1"?'),
 ]
 
 
@@ -202,7 +206,7 @@ def test_check_asks_the_server_for_kinds(devserver, operator, first, said):
 def test_check_where_the_server_tells_nothing(devserver, operator):
     def checked(code=0):
         done = operator.ctl.check(operator.config_file)
-        assert done.returncode == code, done
+        assert done.returncode == code, done.stdout
         return done.stdout
 
     first = {**watch("widgets"), "handler": {"exec": ["/bin/true"]}}
@@ -212,6 +216,9 @@ def test_check_where_the_server_tells_nothing(devserver, operator):
     assert "warning: " in (said := checked()) and 'did you mean "Widget"?' in said, "it may come later"
     operator.configure(devserver, [first])
     assert "was not asked" not in (said := checked()) and "no mistakes found" in said
+    operator.configure(devserver, [{**first, "kind": "Foo", "apiVersion": "v1"}])
+    assert "did you mean" not in checked(), "Pod is no word that is nearly the same"
+    operator.configure(devserver, [first])
     devserver.fault(match={"verb": "discovery"}, status=403, times=0)
     assert "note: the server was not asked whether it serves these kinds: " in checked()
     devserver.kill()
