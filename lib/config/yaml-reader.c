@@ -26,7 +26,7 @@ static const char *nearest(const struct key_table *table, const char *name)
         for (size_t i = 0; i < table->count; i++) {
                 size_t d = word_distance(name, table->key[i].name);
 
-                if (d < best_distance) {
+                if (d < best_distance && 2 * d <= strlen(name)) {
                         best_distance = d;
                         best = table->key[i].name;
                 }

@@ -62,6 +62,38 @@ def test_kinds_of_children(check):
     assert code == 78 and 'watches[0].owns[0].apiVersion: "apps/v1/x" is neither a version' in output, output
 
 
+NODE = "{apiVersion: v1, kind: Node}"
+LABELLED = '{apiVersion: v1, kind: Pod, labelSelector: app=a}'
+
+
+@pytest.mark.parametrize("text, said", [
+    (f"    owns:\n    - {NODE}\n    - {NODE}\n", ":9: watches[0].owns[1]: warning: says the same as owns[0] (v1 Node); keep one"),
+    (f"    owns:\n    - {LABELLED}\n    - {LABELLED}\n", ":9: watches[0].owns[1]: warning: says the same as owns[0] (v1 Pod)"),
+    (f"    owns: [{LABELLED}, {LABELLED.replace('=a', '=b')}]\n", None),
+    (f"    related: [{NODE}, {NODE}]\n", ":7: watches[0].related[1]: warning: says the same"),
+    (f"    related: [{NODE[:-1]}, names: .a}}, {NODE[:-1]}, names: .b}}]\n", None),
+    (f"    children:\n      kinds: [{NODE}, {NODE}]\n", ":8: watches[0].children.kinds[1]: warning: says the same"),
+    (f"    finalizer: true\n    patches: [{NODE}, {NODE}]\n", ":8: watches[0].patches[1]: warning: says the same"),
+    ("formerNames:\n- a.example.com\n- b.example.com\n- a.example.com\n", ': formerNames: warning: "a.example.com" is given twice'),
+    ("    children: {prune: before}\n", ":7: watches[0].children.prune: warning: `before` means before the others are ready"),
+    ("    children: {prune: before, wait: 1m}\n", None),
+])
+def test_what_is_said_twice_or_in_vain(check, text, said):
+    code, output = check(WATCH + text)
+    assert code in (0, 69), output
+    assert said in output if said else "warning" not in output, output
+
+
+@pytest.mark.parametrize("kind", ["exec", "serve"])
+@pytest.mark.parametrize("argument, warned", [("./handler", True), ("handler", True), ("../nothing", False), ("-u", False),
+                                              ("./missing", False), (".", False)])
+def test_an_argument_that_is_meant_to_be_a_file_beside_the_configuration(beside, check, kind, argument, warned):
+    code, output = check(WATCH.replace("{exec: [/bin/true]}", f"{{{kind}: [/bin/true, x, {argument}]}}"))
+    said = f':6: watches[0].handler.{kind}[2]: warning: the handler starts in /, where "{argument}" names no file'
+    assert code in (0, 69) and (f"{said} beside this one; if it is meant, write {beside}" in output if warned
+                                else "starts in /" not in output), output
+
+
 BESIDE = WATCH.replace("[/bin/true]", "[./handler, beside]")
 
 

@@ -368,6 +368,38 @@ static void check_command(struct reader *reader, yaml_node_t *node, const char *
                 check_first_line(reader, place, key, &watch->handler);
 }
 
+/* A handler starts in /, where an argument like ./handler.py names nothing: the path of the program alone is
+ * relative to the file. */
+static void check_arguments(struct reader *reader, yaml_node_t *node, const char *path,
+                            const struct config_handler *handler)
+{
+        const char *name = handler_key[handler->kind];
+        yaml_node_t *list = mapping_find(reader, mapping_find(reader, node, "handler"), name);
+        char key[256];
+
+        for (size_t i = 1; i < handler->exec_count; i++) {
+                const char *argument = handler->exec[i];
+                _cleanup_free_ char *beside =
+                        argument ? format_string("%s%s", argument[0] == '.' ? "" : "./", argument) : NULL;
+                struct stat st;
+
+                if (!argument || !argument[0] || argument[0] == '/')
+                        continue;
+                if (!beside) {
+                        reader->out_of_memory = true;
+                        return;
+                }
+                find_beside_file(reader, &beside);
+                if (stat(beside, &st) < 0 || !S_ISREG(st.st_mode))
+                        continue;
+                snprintf(key, sizeof(key), "%.200s.handler.%s[%zu]", path, name, i);
+                problem_add(reader, sequence_item(reader, list, i), true, key,
+                            "the handler starts in /, where \"%s\" names no file beside this one; if it is "
+                            "meant, write %s",
+                            argument, beside);
+        }
+}
+
 /* ---- what it is given */
 
 #define OUR_PREFIX "RECONCILED_"
@@ -416,6 +448,7 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
         if (watch->handler.exec_count > 0 && watch->handler.exec[0])
                 find_beside_file(reader, &watch->handler.exec[0]);
         check_command(reader, node, path, watch);
+        check_arguments(reader, node, path, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler.user", path);
         check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler.version", path);

@@ -339,6 +339,35 @@ static void check_api_version(struct reader *reader, yaml_node_t *node, const ch
                             api_version);
 }
 
+static bool same_or_none(const char *a, const char *b)
+{
+        return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* Whether two entries mean the very same objects. Where a text is missing, that is a mistake of its own. */
+static bool is_same_kind(const struct config_owned *a, const struct config_owned *b)
+{
+        return a->api_version && a->kind && same_or_none(a->api_version, b->api_version) &&
+               same_or_none(a->kind, b->kind) && same_or_none(a->label_selector, b->label_selector) &&
+               same_or_none(a->names, b->names);
+}
+
+static void check_repeated(struct reader *reader, yaml_node_t *list, const char *path, const char *name,
+                           const struct config_owned *kind, size_t number)
+{
+        char key[256], place[64];
+
+        for (size_t i = 0; i < number; i++)
+                if (is_same_kind(&kind[i], &kind[number])) {
+                        snprintf(place, sizeof(place), "%s[%zu]", name, number);
+                        sub(key, sizeof(key), path, place);
+                        problem_add(reader, sequence_item(reader, list, number), true, key,
+                                    "says the same as %s[%zu] (%s %s); keep one", name, i,
+                                    kind[i].api_version, kind[i].kind);
+                        return;
+                }
+}
+
 static void check_kinds(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
                         const struct config_owned *kind, size_t count)
 {
@@ -348,6 +377,7 @@ static void check_kinds(struct reader *reader, yaml_node_t *node, const char *pa
                 snprintf(place, sizeof(place), "%s[%zu].apiVersion", name, i);
                 sub(key, sizeof(key), path, place);
                 check_api_version(reader, node, key, kind[i].api_version);
+                check_repeated(reader, node, path, name, kind, i);
         }
 }
 
@@ -362,6 +392,20 @@ static void check_all_kinds(struct reader *reader, yaml_node_t *node, const char
                     "children.kinds", watch->answers, watch->answers_count);
         check_kinds(reader, mapping_find(reader, node, "patches"), path, "patches", watch->patches,
                     watch->patches_count);
+}
+
+/* Without a wait, nothing is ready or not: children go when the others are written. */
+static void check_prune(struct reader *reader, yaml_node_t *node, const char *path,
+                        const struct config_watch *watch)
+{
+        char key[256];
+
+        if (watch->children_prune != PRUNE_BEFORE || watch->wait_usec > 0)
+                return;
+        sub(key, sizeof(key), path, "children.prune");
+        problem_add(reader, mapping_find(reader, mapping_find(reader, node, "children"), "prune"), true, key,
+                    "`before` means before the others are ready, which nothing waits for: set children.wait "
+                    "too");
 }
 
 /* What is set on objects of others is given up before the object goes. */
@@ -400,6 +444,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_names(reader, node, path, watch);
         check_all_kinds(reader, node, path, watch);
         check_patches(reader, node, path, watch);
+        check_prune(reader, node, path, watch);
         default_text(reader, &watch->ready_condition, "");
         if (watch->ready_condition)
                 settle_ready_condition(reader, node, path, watch);
@@ -610,6 +655,12 @@ void check_config(struct reader *reader)
                 if (config->operator_name && strcmp(config->former[i], config->operator_name) == 0)
                         problem_add(reader, NULL, false, "formerNames", "\"%s\" is the operator's name now",
                                     config->former[i]);
+                for (size_t j = 0; j < i; j++)
+                        if (strcmp(config->former[i], config->former[j]) == 0) {
+                                problem_add(reader, NULL, true, "formerNames", "\"%s\" is given twice",
+                                            config->former[i]);
+                                break;
+                        }
         }
         check_owned_names(reader);
         for (size_t i = 0; i < config->watch_count; i++)
