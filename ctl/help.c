@@ -104,7 +104,7 @@ const char *help_suggest(const struct command_line *line, const char *word)
         for (size_t i = 0; i < line->verb_count; i++) {
                 size_t distance = word_distance(word, line->verb[i].name);
 
-                if (distance < best && distance < strlen(word)) {
+                if (distance < best && 2 * distance <= strlen(word)) {
                         best = distance;
                         found = line->verb[i].name;
                 }

@@ -420,7 +420,10 @@ static int usage_verbs(const char *word)
                 fprintf(stderr, "reconciledctl: there is no verb %s; did you mean %s?\n", word, meant);
                 return EXIT_CODE_USAGE;
         }
-        fprintf(stderr, "reconciledctl: %s", word ? "there is no such verb; use" : "a verb is missing; use");
+        if (word)
+                fprintf(stderr, "reconciledctl: there is no verb %s; use", word);
+        else
+                fputs("reconciledctl: a verb is missing; use", stderr);
         for (size_t i = 0; i < ELEMENTS(verb); i++)
                 fprintf(stderr, "%s%s",
                         i == 0                    ? " "

@@ -38,6 +38,12 @@ def test_a_verb_that_is_nearly_right(operator, word, meant):
     assert done.returncode == 64 and f"did you mean {meant}?" in done.stderr
 
 
+def test_a_verb_that_is_none(operator):
+    for word in ("foo", "zap", "x"):
+        done = operator.ctl.run(word)
+        assert done.returncode == 64 and "did you mean" not in done.stderr and "there is no verb " + word in done.stderr, done
+
+
 def test_a_forgotten_namespace_is_hinted_at(troubled):
     def said(*words, code):
         done = troubled.ctl.run(*words)
