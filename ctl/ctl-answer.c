@@ -194,6 +194,19 @@ void ctl_clean_texts(cJSON *item)
                 ctl_clean_texts(child);
 }
 
+void ctl_show_answer(cJSON *answer, enum form form, void (*print)(const cJSON *answer, const void *userdata),
+                     const void *userdata)
+{
+        if (form == FORM_JSON)
+                (void)ctl_print_json(answer);
+        else if (form == FORM_YAML)
+                ctl_print_yaml(answer);
+        else {
+                ctl_clean_texts(answer);
+                print(answer, userdata);
+        }
+}
+
 int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,
              void (*print)(const cJSON *answer, const void *userdata), const void *userdata)
 {
@@ -205,14 +218,7 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
 
         if (r < 0)
                 return ctl_failed(r, &error);
-        if (form == FORM_JSON)
-                (void)ctl_print_json(answer);
-        else if (form == FORM_YAML)
-                ctl_print_yaml(answer);
-        else {
-                ctl_clean_texts(answer);
-                print(answer, userdata);
-        }
+        ctl_show_answer(answer, form, print, userdata);
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }

@@ -21,8 +21,14 @@ int ctl_command(const char *runtime_directory, const char *command, char **argum
 /* Names and errors are written by others: what a terminal would obey becomes '?', in all strings below. */
 void ctl_clean_texts(cJSON *item);
 
+/* A name alone is the key of what belongs to no namespace: mostly, the namespace was forgotten. */
+#define CTL_KEY_HINT "a key is NAMESPACE/NAME (or give -n NAMESPACE)"
+
 enum form { FORM_PEOPLE, FORM_JSON, FORM_YAML };
 
+/* Writes the answer in that form; for people `print` does. */
+void ctl_show_answer(cJSON *answer, enum form form, void (*print)(const cJSON *answer, const void *userdata),
+                     const void *userdata);
 /* Asks, and writes the answer in that form; for people `print` does. argument: NULL-terminated, or NULL.
  * Returns the exit code. */
 int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,

@@ -144,9 +144,7 @@ static bool say_unknown(const struct facts *facts, struct text *text)
         text_printf(text,
                     "the watch does not know it: there is no such object, or the watch's namespaces, "
                     "selectors or filter leave it out%s",
-                    strchr(ctl_text(facts->answer, "key"), '/')
-                            ? ""
-                            : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
+                    strchr(ctl_text(facts->answer, "key"), '/') ? "" : "; " CTL_KEY_HINT);
         return true;
 }
 
@@ -316,7 +314,8 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
         return true;
 }
 
-static void conclude(const struct facts *facts, struct text *text)
+/* Whether the watch knows the object. */
+static bool conclude(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
                 say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
@@ -324,8 +323,10 @@ static void conclude(const struct facts *facts, struct text *text)
                 say_waits,        say_gone,    say_unreadable, say_due,         say_changed,   say_at_rest,
         };
 
-        for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)
-                ;
+        for (size_t i = 0; i < ELEMENTS(rule); i++)
+                if (rule[i](facts, text))
+                        return rule[i] != say_unknown;
+        return true;
 }
 
 /* ---- gathering */
@@ -480,15 +481,17 @@ static void add_conclusion(cJSON *answer, const struct facts *facts, const char 
         cJSON_AddStringToObject(stored, "fingerprint", fingerprint);
 }
 
+/* Returns the exit code, or a negative errno. */
 static int explain(cJSON *answer, const char *key, bool json)
 {
         _cleanup_text_ struct text conclusion = TEXT_EMPTY;
         struct facts facts = {0};
         int r = gather(&facts, answer, key);
+        bool known;
 
         if (r < 0)
                 return r;
-        conclude(&facts, &conclusion);
+        known = conclude(&facts, &conclusion);
         if (json) {
                 add_conclusion(answer, &facts, conclusion.data ? conclusion.data : "");
                 r = ctl_print_json(answer);
@@ -496,7 +499,7 @@ static int explain(cJSON *answer, const char *key, bool json)
                 print_facts(&facts, conclusion.data ? conclusion.data : "");
         }
         store_object_done(&facts.stored);
-        return conclusion.failed ? -ENOMEM : r;
+        return conclusion.failed ? -ENOMEM : r < 0 ? r : known ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }
 
 int ctl_explain(const char *runtime_directory, char **argument, bool json)
@@ -512,5 +515,5 @@ int ctl_explain(const char *runtime_directory, char **argument, bool json)
         cJSON_Delete(answer);
         if (r < 0)
                 error_set(&error, r, "the operator's answer cannot be shown: %s", strerror(-r));
-        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+        return r < 0 ? ctl_failed(r, &error) : r;
 }

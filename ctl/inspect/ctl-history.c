@@ -4,7 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/error.h"
+#include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/output/output.h"
 
@@ -45,7 +48,8 @@ static void print_history(const cJSON *answer, const void *userdata)
         const cJSON *run, *runs = cJSON_GetObjectItemCaseSensitive(answer, "runs");
 
         if (!runs || !runs->child) {
-                printf("no run of %s is known\n", key[0] ? key : "the watch");
+                printf("no run of %s is known%s\n", key[0] ? key : "the watch",
+                       !key[0] || strchr(key, '/') ? "" : "; " CTL_KEY_HINT);
                 return;
         }
         ctl_colour(COLOUR_BOLD);
@@ -58,6 +62,15 @@ static void print_history(const cJSON *answer, const void *userdata)
 int ctl_history(const char *runtime_directory, const char *watch, const char *key, enum form form)
 {
         const char *const argument[] = {watch, key, NULL};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        cJSON *answer = NULL;
+        int r = ctl_query(runtime_directory, "history", (char **)(uintptr_t)argument, &answer, &error);
+        bool known;
 
-        return ctl_show(runtime_directory, "history", argument, form, print_history, key);
+        if (r < 0)
+                return ctl_failed(r, &error);
+        known = !key[0] || cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(answer, "runs")) > 0;
+        ctl_show_answer(answer, form, print_history, key);
+        cJSON_Delete(answer);
+        return known ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }

@@ -51,11 +51,12 @@ def test_a_forgotten_namespace_is_hinted_at(troubled):
         return done.stdout + done.stderr
 
     hint = "a key is NAMESPACE/NAME (or give -n NAMESPACE)"
-    assert hint in said("explain", "widgets", "bad", code=0)
+    assert hint in said("explain", "widgets", "bad", code=70)
+    assert hint in said("history", "widgets", "bad", code=70)
     assert hint in said("retry", "widgets", "bad", code=70)
     assert hint in said("release", "widgets", "bad", code=70)
     assert hint not in said("retry", "widgets", "default/none", code=70)
-    assert hint not in said("explain", "widgets", "default/none", code=0)
+    assert hint not in said("explain", "widgets", "default/none", code=70)
     assert "failed for good" in said("explain", "-n", "default", "widgets", "bad", code=0)
     assert "failed for good" in said("explain", "--namespace", "elsewhere", "widgets", "default/bad", code=0)
     assert said("retry", "widgets", "bad", "-n", "default", code=0) == ""

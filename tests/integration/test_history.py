@@ -24,8 +24,9 @@ def start(devserver, operator, handler):
 
 def runs(operator, *words):
     done = operator.ctl.run("history", "widgets", *words, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["runs"]
+    found = json.loads(done.stdout)["runs"]
+    assert done.returncode == (0 if found or "/" not in words[0] else 70), done
+    return found
 
 
 def wait_runs(operator, key, condition):
@@ -110,4 +111,7 @@ def test_there_are_bounds(start, operator, handler, widgets):
         wait_until(lambda: handler.count() == count + 1 and operator.ctl.status()["watches"][0]["running"] == 0, "the run")
     found = wait_runs(operator, "default/w", lambda found: len(found) == 20)
     assert all(written(run) == [("changed", "ConfigMap default/c0", "data.number")] for run in found[2:])
-    assert "no run of default/none is known" in operator.ctl.run("history", "widgets", "default/none").stdout
+    unknown = [operator.ctl.run("history", "widgets", *key) for key in (["default/none"], ["w"])]
+    assert [done.returncode for done in unknown] == [70, 70]
+    assert unknown[0].stdout == "no run of default/none is known\n"
+    assert unknown[1].stdout == "no run of w is known; a key is NAMESPACE/NAME (or give -n NAMESPACE)\n"
