@@ -36,13 +36,14 @@ static bool is_confirmed(const struct consent *consent)
 
         if (consent->yes)
                 return true;
-        if (consent->json || !isatty(STDIN_FILENO)) {
-                fputs("reconciledctl: --yes says that this is meant\n", stderr);
-                return false;
+        if (!consent->json && isatty(STDIN_FILENO)) {
+                fputs("Type yes to go on: ", stdout);
+                fflush(stdout);
+                if (fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0)
+                        return true;
         }
-        fputs("Type yes to go on: ", stdout);
-        fflush(stdout);
-        return fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0;
+        fputs("reconciledctl: nothing was done; repeat with --yes\n", stderr);
+        return false;
 }
 
 /* Whether the watch's store has the object, and it is not being deleted; else the operator finds out. */
@@ -91,12 +92,10 @@ int ctl_release_finalizer(const char *runtime_directory, char **argument, const 
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "release-finalizer", arguments, &error);
-        if (r < 0)
-                return ctl_failed(r, &error);
-        return consent->json ? ctl_done(true, NULL,
-                                        "our finalizer is taken off %s of watch %s, if it is being deleted",
-                                        argument[1], argument[0])
-                             : EXIT_CODE_OK;
+        return r < 0 ? ctl_failed(r, &error)
+                     : ctl_done(consent->json, NULL,
+                                "our finalizer is taken off %s of watch %s, if it is being deleted",
+                                argument[1], argument[0]);
 }
 
 /* Objects that may carry our finalizer: a list of watches that have some; and the whole. */
@@ -250,11 +249,9 @@ int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *co
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);
-        if (r < 0)
-                return ctl_failed(r, &error);
-        return consent->json
-                       ? ctl_done(true, NULL, "the uninstallation was cancelled; the operator starts again")
-                       : EXIT_CODE_OK;
+        return r < 0 ? ctl_failed(r, &error)
+                     : ctl_done(consent->json, NULL,
+                                "the uninstallation was cancelled; the operator starts again");
 }
 
 int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)

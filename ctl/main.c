@@ -142,16 +142,13 @@ static int verb_rbac(const struct options *options, int count, char **argument)
         return ctl_rbac(count > 0 ? argument[0] : options->run.config, &rbac, options->json);
 }
 
-/* Silent when it is done, but for programs. */
 static int by_hand(const struct options *options, const char *command, char **argument, const char *what)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = ctl_command(options->runtime_directory, command, argument, &error);
 
-        if (r < 0)
-                return ctl_failed(r, &error);
-        return options->json ? ctl_done(true, NULL, "%s of watch %s %s", argument[1], argument[0], what)
-                             : EXIT_CODE_OK;
+        return r < 0 ? ctl_failed(r, &error)
+                     : ctl_done(options->json, NULL, "%s of watch %s %s", argument[1], argument[0], what);
 }
 
 static int verb_retry(const struct options *options, int count, char **argument)
@@ -172,7 +169,7 @@ static int verb_release(const struct options *options, int count _unused_, char 
                 return by_hand(options, "release", argument,
                                "is neither in quarantine nor doubtful any more");
         if (!options->why)
-                return usage("--reason TEXT says why; the operator's log keeps it");
+                return usage("release --finalizer needs --reason TEXT: why, which the operator's log keeps");
         return ctl_release_finalizer(options->runtime_directory, argument, options->why,
                                      &(struct consent){.yes = options->yes, .json = options->json});
 }

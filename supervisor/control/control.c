@@ -200,13 +200,14 @@ static int answer_done(struct control_peer *peer)
 }
 
 /* A name alone is the key of what belongs to no namespace: mostly, it was forgotten. */
-static int refuse_key(struct control_peer *peer, const char *error, const char *key)
+static int refuse_key(struct control_peer *peer, const struct watch *watch, const char *key,
+                      const char *what)
 {
-        char text[200];
+        _cleanup_text_ struct text error = TEXT_EMPTY;
 
-        snprintf(text, sizeof(text), "%s%s", error,
-                 strchr(key, '/') ? "" : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
-        return refuse_query(peer, text);
+        text_printf(&error, "no object %s of watch %s %s%s", key, watch->config->name, what,
+                    strchr(key, '/') ? "" : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
+        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
 }
 
 static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
@@ -233,10 +234,8 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 r = doubt == -ENOENT ? r : doubt;
         }
         if (r == -ENOENT)
-                return refuse_key(peer,
-                                  release ? "no object with this key is in quarantine or doubtful"
-                                          : "no object with this key has ever run",
-                                  query->argument[1].value);
+                return refuse_key(peer, watch, query->argument[1].value,
+                                  release ? "is in quarantine or doubtful" : "has ever run");
         if (r < 0) {
                 ledger_failed(&peer->supervisor->controller, r);
                 return refuse_query(peer, "the ledger cannot be written");
@@ -305,7 +304,7 @@ static int answer_release(struct control_peer *peer, const struct message_query 
                 return refuse_uninstalling(peer);
         r = release_finalizer(watch, query->argument[1].value, query->argument[2].value, peer->uid);
         if (r == -ENOENT)
-                return refuse_key(peer, "no object with this key is known", query->argument[1].value);
+                return refuse_key(peer, watch, query->argument[1].value, "is known");
         if (r < 0)
                 return refuse_query(peer, "the ledger cannot be read");
         return answer_done(peer);
@@ -390,6 +389,14 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         return error.failed ? -ENOMEM : refuse_query(peer, error.data);
 }
 
+static int refuse_list(struct control_peer *peer, const char *name)
+{
+        _cleanup_text_ struct text error = TEXT_EMPTY;
+
+        text_printf(&error, "there is no list %s; the lists are failing, waiting or quarantined", name);
+        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+}
+
 /* STATE WATCH NAMESPACE, the last two "" for all. */
 static int answer_list(struct control_peer *peer, const struct message_query *query,
                        struct watch *watch _unused_)
@@ -404,7 +411,7 @@ static int answer_list(struct control_peer *peer, const struct message_query *qu
         r = listing_new(peer->supervisor, query->argument[0].value, name, query->argument[2].value,
                         &peer->listing);
         if (r == -EINVAL)
-                return refuse_query(peer, "objects are failing, waiting or quarantined");
+                return refuse_list(peer, query->argument[0].value);
         turn_settle_soon(peer->supervisor);
         return r;
 }

@@ -59,7 +59,21 @@ def test_a_forgotten_namespace_is_hinted_at(troubled):
     assert hint not in said("explain", "widgets", "default/none", code=70)
     assert "failed for good" in said("explain", "-n", "default", "widgets", "bad", code=0)
     assert "failed for good" in said("explain", "--namespace", "elsewhere", "widgets", "default/bad", code=0)
-    assert said("retry", "widgets", "bad", "-n", "default", code=0) == ""
+    assert said("retry", "widgets", "bad", "-n", "default", code=0) == "default/bad of watch widgets runs as soon as a worker is free\n"
+
+
+def test_who_is_refused_is_named(troubled):
+    for words, said in ((["retry"], "no object default/none of watch widgets has ever run"),
+                        (["release"], "no object default/none of watch widgets is in quarantine or doubtful"),
+                        (["release", "--finalizer", "--yes", "--reason", "x"], "no object default/none of watch widgets is known")):
+        done = troubled.ctl.run(*words, "widgets", "default/none")
+        assert done.returncode == 70 and done.stderr == f"reconciledctl: {said}\n", done
+    long = "default/" + 1000 * "x"
+    assert f"no object {long} of watch widgets has ever run" in troubled.ctl.run("retry", "widgets", long).stderr
+    done = troubled.ctl.run("release", "--finalizer", "widgets", "default/bad")
+    assert done.returncode == 64 and "release --finalizer needs --reason TEXT" in done.stderr
+    done = troubled.ctl.run("uninstall")
+    assert done.returncode == 64 and done.stderr == "reconciledctl: nothing was done; repeat with --yes\n", done
 
 
 def test_get(troubled):
@@ -75,7 +89,7 @@ def test_get(troubled):
     assert "a change" in text and "default/late" in text and "exit status 65" in text or "65" in text
     assert "no object is quarantined" in troubled.ctl.run("get", "quarantined").stdout
     wrong = troubled.ctl.run("get", "broken")
-    assert wrong.returncode == 70 and "failing, waiting or quarantined" in wrong.stderr
+    assert wrong.returncode == 70 and "there is no list broken; the lists are failing, waiting or quarantined" in wrong.stderr
     assert "there is no watch" in troubled.ctl.run("get", "failing", "gadgets").stderr
 
 
