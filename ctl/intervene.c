@@ -346,8 +346,9 @@ int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
                                   "says why");
         else if (r == EXIT_CODE_OK)
                 r = ctl_done(json, TAKE_PTR(answer),
-                             "the operator has restarted in place with its new configuration; no run began "
-                             "for %s",
+                             "the operator has restarted in place with %s; no run began for %s",
+                             ctl_is(answer, "programOnly") ? "new programs of handlers"
+                                                           : "its new configuration",
                              ctl_duration(ctl_number(status, "reloadPause"), buffer, sizeof(buffer)));
         cJSON_Delete(answer);
         cJSON_Delete(status);

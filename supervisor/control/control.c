@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "config/differ.h"
 #include "controller/due/may-run.h"
 #include "controller/due/retry.h"
 #include "controller/effects.h"
@@ -349,7 +350,9 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
                          struct watch *watch _unused_)
 {
         struct supervisor *supervisor = peer->supervisor;
+        const struct config *next;
         _cleanup_text_ struct text json = TEXT_EMPTY;
+        char key[DIFFER_KEY_SIZE] = "";
 
         if (supervisor->phase > PHASE_RUNNING && !supervisor->reload.restarting)
                 return refuse_query(peer, "the operator is stopping");
@@ -362,6 +365,10 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
                 return refuse_query(peer, supervisor->reload.refused);
         text_append_string(&json, "{");
         json_bool(&json, "restarted", supervisor->reload.restarting);
+        next = supervisor->reload.next.config;
+        json_bool(&json, "programOnly",
+                  supervisor->reload.restarting && next &&
+                          !config_differs(supervisor->config, next, key, sizeof(key)));
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }

@@ -415,7 +415,7 @@ def test_a_program_that_serves_and_is_another_one_is_a_change(devserver, operato
     install("second")
     assert rows(operator)["widgets"]["handlerStale"] and all(shown())
     done = operator.ctl.run("reload")
-    assert done.returncode == 0 and "has restarted in place" in done.stdout, done
+    assert done.returncode == 0 and "has restarted in place with new programs of handlers; no run" in done.stdout, done
     assert not rows(operator)["widgets"]["handlerStale"] and not any(shown())
     operator.wait_for_log("because the program of the handler of watch widgets has changed", message_id=MESSAGE_ID["RELOADING"])
     widgets.create("b", spec={})
