@@ -187,11 +187,20 @@ static bool say_permanent(const struct facts *facts, struct text *text)
 
 static bool say_settling(const struct facts *facts, struct text *text)
 {
-        const char *why = ctl_text(facts->row, "settlingText");
+        const char *why = ctl_text(facts->row, "settlingText"), *children = ctl_text(facts->row, "waitsFor");
+        char buffer[64];
 
         if (!ctl_is(facts->row, "settling"))
                 return false;
-        if (why[0])
+        if (cJSON_HasObjectItem(facts->row, "waitsUntil"))
+                text_printf(text,
+                            "it waits for its children (%s), for at most %s more, and holds no worker "
+                            "meanwhile%s%s",
+                            strstr(children, "does not serve its kind") ? "children.settle"
+                                                                        : "children.wait",
+                            ctl_until(facts->row, "waitsUntil", buffer, sizeof(buffer)),
+                            children[0] ? "; when that began, it was for " : "", children);
+        else if (why[0])
                 text_printf(
                         text,
                         "its handler has finalized it, and it is released when its children are gone: %s",

@@ -340,7 +340,7 @@ int ctl_health(const char *runtime_directory, bool ready, bool json)
 static void print_line(const cJSON *item, const char *state)
 {
         bool quarantined = strcmp(state, "quarantined") == 0;
-        const char *error = ctl_text(item, "lastError");
+        const char *error = ctl_text(item, ctl_text(item, "waitsFor")[0] ? "waitsFor" : "lastError");
         const char *then = quarantined ? "quarantinedUntil" : "next";
         char buffer[64];
 

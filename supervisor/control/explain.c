@@ -136,6 +136,7 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
         json_string(json, "settlingText",
                     row->settling[0] != '{' && strchr(row->settling, ' ') ? strchr(row->settling, ' ') + 1
                                                                           : "");
+        history_write_wait(question->supervisor, watch_name, row, json);
         json_uint64(json, "crashes", row->crashes);
         json_uint64(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
         json_uint64(json, "quarantinedUntil",

@@ -2,9 +2,11 @@
 #include "supervisor/control/run-history.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ipc/run-reason.h"
+#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/supervisor.h"
 
 #define LISTED_MAX 200 /* of a watch */
@@ -178,4 +180,50 @@ int history_write_more(const struct supervisor *supervisor, const char *watch, c
 
         return ledger_visit_history(supervisor->controller.ledger, watch, key, HISTORY_OF_KEY,
                                     write_if_asked_for, &page);
+}
+
+/* ---- what a run waits for */
+
+#define WAITING_FOR "waiting for " /* what a worker says of children that are not ready */
+
+struct waiting {
+        const char *uid;
+        uint64_t since;   /* the last success: what is older has ended */
+        struct text text; /* of the newest entry; empty: that is no wait */
+};
+
+static int take_waiting(const struct ledger_history *entry, void *userdata)
+{
+        struct waiting *waiting = userdata;
+
+        if (strcmp(entry->uid, waiting->uid) != 0)
+                return 0;
+        text_done(&waiting->text);
+        if (entry->ended_realtime >= waiting->since &&
+            strcmp(entry->result, run_result_name(RESULT_SETTLING)) == 0 &&
+            strncmp(entry->error, WAITING_FOR, strlen(WAITING_FOR)) == 0)
+                text_append_string(&waiting->text, entry->error + strlen(WAITING_FOR));
+        return waiting->text.failed ? -ENOMEM : 0;
+}
+
+/* A plan (worker/dependents/parked/plan.c) is JSON for workers, which the supervisor does not read. It begins with its
+ * cause, which a wait does not have, and its deadline. */
+#define PLAN_OF_WAIT "{\"cause\":\"\",\"deadline\":\""
+
+void history_write_wait(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                        struct text *json)
+{
+        struct waiting waiting = {.uid = row->uid,
+                                  .since = ledger_to_realtime(supervisor, row->handled_realtime)};
+
+        if (strncmp(row->settling, PLAN_OF_WAIT, strlen(PLAN_OF_WAIT)) != 0)
+                return;
+        /* Without memory, or a ledger, the words are merely missing. */
+        (void)ledger_visit_history(supervisor->controller.ledger, watch, row->key, HISTORY_OF_KEY,
+                                   take_waiting, &waiting);
+        json_string(json, "waitsFor", waiting.text.data ? waiting.text.data : "");
+        json_uint64(
+                json, "waitsUntil",
+                ledger_to_realtime(supervisor, strtoull(row->settling + strlen(PLAN_OF_WAIT), NULL, 10)));
+        text_done(&waiting.text);
 }

@@ -21,3 +21,7 @@ void history_write_run(const struct ledger_run *run, struct text *json);
  * writesLeftOut. */
 int history_write_more(const struct supervisor *supervisor, const char *watch, const char *key,
                        const char *uid, uint64_t ended_realtime, struct text *json);
+/* Members of an object whose run waits for children: waitsFor, the words of when that began ("": they are unknown), and
+ * waitsUntil. Of any other, nothing. */
+void history_write_wait(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                        struct text *json);

@@ -13,6 +13,7 @@
 #include "ipc/log.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
+#include "supervisor/control/run-history.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/leftover-finalizers.h"
@@ -183,6 +184,7 @@ void status_write_row(const struct supervisor *supervisor, const char *watch, co
         json_string(json, "nextReason", row->next_realtime > 0 ? run_reason_name(row->next_reason) : "");
         json_uint64(json, "crashes", row->crashes);
         json_uint64(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
+        history_write_wait(supervisor, watch, row, json);
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_close(json, "},");

@@ -47,6 +47,11 @@ def test_it_waits_without_a_worker_and_ends_with_a_success(start, operator, hand
         widgets.create(f"other-{number}")
         handler.wait_finished(name=f"other-{number}")
     assert operator.ctl.status()["watches"][0]["settling"] == 1
+    explained = operator.ctl.run("explain", "widgets", "default/w").stdout.splitlines()[0]
+    assert "it waits for its children (children.wait), for at most 59m" in explained, explained
+    assert "; when that began, it was for Deployment web: " in explained, explained
+    [line] = operator.ctl.run("get", "waiting").stdout.splitlines()[1:]
+    assert "settling" in line and "Deployment web: " in line, line
     deployments.merge_patch("web", ROLLED_OUT, subresource="status")
     wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
     assert ready(widgets, "w")["message"] == "served"
