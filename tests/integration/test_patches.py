@@ -70,7 +70,7 @@ def managers(object_):
 
 
 def applies(devserver, name):
-    return devserver.requests(lambda request: request["method"] == "PATCH" and f"/{name}?" in request["path"])
+    return devserver.requests(lambda request: request["method"] == "PATCH" and request["path"].endswith(f"/{name}"))
 
 
 def test_fields_are_set_and_given_up(start, handler, widgets, nodes):
@@ -184,6 +184,7 @@ def test_nothing_is_sent_that_changes_nothing(start, devserver, handler, widgets
     operator = start()
     widgets.create("w")
     status_is(widgets, 1)
+    assert len(applies(devserver, "n1")) == 1
     nodes.merge_patch("n1", {"metadata": {"labels": {"heartbeat": "1"}}})
     sent = len(applies(devserver, "n1"))
     answer(handler, [node("n1", pool="a")], 2)
