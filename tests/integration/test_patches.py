@@ -294,12 +294,12 @@ def test_a_secret_with_string_data(start, api, handler, widgets):
 
 @pytest.mark.parametrize("patches, says", [
     ([config_map("child")], "1 of its patches: ConfigMap default/child is not patched: it is a child of the object"),
-    ([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}], "patches[0]: its kind is not among the `patches`"),
-    ([{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}], "patches[0]: is the object itself"),
-    ([node("n1", a="1"), node("n1", b="1")], "patches[1]: is the same object as another one of the list"),
-    ([node("n1", **{"widgets.example.com/x": "1"})], "patches[0]: sets a label or an annotation that reconciled keeps"),
-    ([config_map("a", annotations={"widgets.example.com/made": "1"})], "patches[0]: sets a label or an annotation"),
-    ([node("n1", **{"applyset.k8s.io/id": "1"})], "patches[0]: sets a label or an annotation"),
+    ([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}], "patches[0], Pod default/p: its kind is not among the `patches`"),
+    ([{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}], "patches[0], Widget default/w: is the object itself"),
+    ([node("n1", a="1"), node("n1", b="1")], "patches[1], Node n1: is the same object as another one of the list"),
+    ([node("n1", **{"widgets.example.com/x": "1"})], "patches[0], Node n1: sets a label or an annotation that reconciled keeps"),
+    ([config_map("a", annotations={"widgets.example.com/made": "1"})], "patches[0], ConfigMap default/a: sets a label or an annotation"),
+    ([node("n1", **{"applyset.k8s.io/id": "1"})], "patches[0], Node n1: sets a label or an annotation"),
     ([config_map("a", finalizers=["a/b"])], "patches[0].metadata.finalizers: a patch sets labels and annotations alone"),
     ([{**NODE, "metadata": {"name": "n1"}, "status": {}}], "patches[0].status: cannot be patched"),
     ([{"manifest": node("n1"), "adopt": True}], "patches[0].manifest: is for `children`"),
@@ -317,6 +317,19 @@ def test_what_is_no_object_of_others(start, handler, widgets, nodes, config_maps
     change(widgets, 1)
     assert says in operator.wait_for_log(says[:30], key="default/w")["message"]
     assert "status" not in widgets.get("w") and nodes.get("n1") == before
+    operator.stop()
+
+
+def test_marks_of_a_former_name_are_kept_as_well(devserver, operator, handler, widgets, config_maps):
+    config_maps.create("x")
+    before = config_maps.get("x")
+    answer(handler, [config_map("x", annotations={"old.example.com/made": "1"})])
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True, patches=[CONFIG_MAP])],
+                       formerNames=["older.example.com", "old.example.com"])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    assert operator.wait_for_log("patches[0], ConfigMap default/x: sets a label or an annotation that reconciled keeps for itself", key="default/w")
+    assert config_maps.get("x") == before
     operator.stop()
 
 

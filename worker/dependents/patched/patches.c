@@ -79,31 +79,41 @@ static bool is_named(const char *list, const struct dependent *dependent)
         return false;
 }
 
-static int refuse_own(struct span key, struct span value _unused_, void *userdata)
+static bool has_prefix(struct span key, const char *prefix)
 {
-        const char *name = userdata;
-        size_t size = strlen(name);
+        size_t size = strlen(prefix);
 
-        return (key.size > size + 2 && strncmp(key.start + 1, name, size) == 0 &&
-                key.start[size + 1] == '/') ||
-                               strncmp(key.start, "\"applyset.k8s.io/", 17) == 0
-                       ? -EEXIST
-                       : 0;
+        return key.size > size + 2 && strncmp(key.start + 1, prefix, size) == 0 &&
+               key.start[size + 1] == '/';
 }
 
-/* Labels and annotations by which an operator knows its objects. */
-static bool sets_own(const struct dependents *dependents, const struct dependent *dependent)
+static int refuse_own(struct span key, struct span value _unused_, void *userdata)
 {
-        void *name = (void *)(uintptr_t)dependents->owner.operator_name;
+        const struct dependent_owner *owner = userdata;
+        const char *names = owner->former_names;
+        char name[200];
+
+        if (has_prefix(key, owner->operator_name) || has_prefix(key, "applyset.k8s.io"))
+                return -EEXIST;
+        while (bookkeeping_next_word(&names, name, sizeof(name)))
+                if (has_prefix(key, name))
+                        return -EEXIST;
+        return 0;
+}
+
+/* Labels and annotations by which an operator knows its objects, also those of its former names. */
+static bool sets_own(struct dependents *dependents, const struct dependent *dependent)
+{
+        struct dependent_owner *owner = &dependents->owner;
         struct scan_object object;
 
         return scan_object(dependent->text.start, dependent->text.size, &object) < 0 ||
-               (object.labels.start && scan_members(object.labels, refuse_own, name) < 0) ||
+               (object.labels.start && scan_members(object.labels, refuse_own, owner) < 0) ||
                (object.annotations.start && object.annotations.start[0] == '{' &&
-                scan_members(object.annotations, refuse_own, name) < 0);
+                scan_members(object.annotations, refuse_own, owner) < 0);
 }
 
-static const char *mistake_of(const struct dependents *dependents, size_t index)
+static const char *mistake_of(struct dependents *dependents, size_t index)
 {
         const struct dependent *dependent = &dependents->wanted.item[index];
 
