@@ -320,6 +320,42 @@ def test_what_is_no_object_of_others(start, handler, widgets, nodes, config_maps
     operator.stop()
 
 
+def gadget_crd(served):
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                     "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+                     "versions": [{"name": version, "served": version in served, "storage": version == "v1", "schema": schema}
+                                  for version in ("v1alpha1", "v1")]}}
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_given_up_in_a_version_that_is_served(api, start, operator, handler, widgets, goes):
+    crds = api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
+    crds.create(body=gadget_crd(["v1alpha1", "v1"]))
+    gadgets = api.resource("example.com/v1", "gadgets", "default")
+    wait_until(gadgets.list, "the kind")
+    for name in ("g", "h"):
+        gadgets.create(name, spec={"theirs": "1"})
+    old = {"apiVersion": "example.com/v1alpha1", "kind": "Gadget"}
+    answer(handler, [{**old, "metadata": {"name": name}, "spec": {"ours": "1"}} for name in ("g", "h")])
+    start(patches=[old])
+    widgets.create("w")
+    status_is(widgets, 1)
+    assert [gadgets.get(name)["spec"] for name in ("g", "h")] == [{"theirs": "1", "ours": "1"}] * 2
+    if goes:
+        crds.delete("gadgets.example.com")
+    else:
+        crds.merge_patch("gadgets.example.com", {"spec": {"versions": gadget_crd(["v1"])["spec"]["versions"]}})
+    ends(widgets)
+    if not goes:
+        for name in ("g", "h"):
+            assert gadgets.get(name)["spec"] == {"theirs": "1"} and not managers(gadgets.get(name))
+    else:
+        assert "is patched still" in operator.output.text(), "a kind is not believed at once to be gone"
+    operator.stop()
+
+
 def test_marks_of_a_former_name_are_kept_as_well(devserver, operator, handler, widgets, config_maps):
     config_maps.create("x")
     before = config_maps.get("x")

@@ -52,7 +52,9 @@ static void on_searched(struct kube_resource *resource, const struct kube_error 
         } else {
                 dependents_leave_kind(dependents, dependent);
                 if (error->http_status == 404 || error->failure == KUBE_FAILURE_PROTOCOL)
-                        dependents_fail(dependents, dependent, "cannot be deleted yet", error->message);
+                        dependents_fail(dependents, dependent,
+                                        dependents->manager ? "is patched still" : "cannot be deleted yet",
+                                        error->message);
                 else if (!dependents_take_refusal(dependents, "cannot be looked up", error, response))
                         return;
         }

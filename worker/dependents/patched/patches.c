@@ -15,6 +15,7 @@
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"
+#include "worker/dependents/prune.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
 #include "worker/write/step.h"
@@ -256,12 +257,13 @@ static bool is_applied(const char *own, const struct text *body)
         return a && b && json_equal(a, b);
 }
 
-/* The body that gives all fields up. */
+/* The body that gives all fields up, in the version in which the kind is served now. */
 static void write_names(const struct dependent *dependent, struct text *body)
 {
-        text_append_string(body, "{\"apiVersion\":");
-        text_json_string(body, dependent->api_version);
-        text_append_string(body, ",\"kind\":");
+        const struct kube_resource *resource = &dependent->resource;
+
+        text_printf(body, "{\"apiVersion\":\"%s%s%s\",\"kind\":", resource->group,
+                    resource->group[0] ? "/" : "", resource->version);
         text_json_string(body, dependent->kind);
         text_append_string(body, ",\"metadata\":{\"name\":");
         text_json_string(body, dependent->name);
@@ -503,10 +505,11 @@ static void no_kind(struct dependents *dependents, const struct kube_error *erro
                         dependents_advance(dependents);
                 return;
         }
-        if (dependent->text.start || !dependents_is_believed(dependents))
-                dependents_fail(dependents, dependent, "cannot be looked up", error->message);
-        else
-                dependent->settled = true; /* the objects are gone with their kind */
+        if (dependents->phase == DEPENDENTS_PRUNE) {
+                prune_search_kind(dependents, dependent);
+                return;
+        }
+        dependents_fail(dependents, dependent, "cannot be looked up", error->message);
         dependents->position++;
         dependents_advance(dependents);
 }
