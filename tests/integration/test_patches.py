@@ -242,6 +242,24 @@ def test_patches_that_the_configuration_wants_no_more(start, devserver, operator
     operator.stop()
 
 
+@pytest.mark.parametrize("kinds, left", [([NODE], "v1/Node//n1"), ([CONFIG_MAP], "v1/ConfigMap/default/x")])
+def test_a_kind_that_the_configuration_wants_no_more(start, devserver, operator, handler, widgets, nodes, config_maps, kinds, left):
+    config_maps.create("x", data={"theirs": "1"})
+    answer(handler, [node("n1", pool="a"), config_map("x", {"ours": "1"})])
+    start()
+    widgets.create("w")
+    status_is(widgets, 1)
+    operator.stop()
+    handler.answer({"status": {"n": 2}})
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True, onStart="all", patches=kinds)])
+    operator.start_ready().wait_synced()
+    status_is(widgets, 2)
+    assert config_maps.get("x")["data"] == ({"theirs": "1"} if NODE in kinds else {"theirs": "1", "ours": "1"})
+    assert ("pool" in nodes.get("n1")["metadata"]["labels"]) == (NODE in kinds)
+    assert widgets.get("w")["metadata"]["annotations"][PATCHED] == left
+    operator.stop()
+
+
 def test_what_cannot_be_without_it_is_let_go(start, devserver, handler, widgets, nodes):
     answer(handler, [node("n1", pool="a")])
     operator = start()

@@ -5,6 +5,7 @@
  */
 #include "worker/dependents/patched/patches.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +68,21 @@ static int former_managers(const struct dependent_owner *owner, struct text *lis
 
 /* ---- what an answer may name */
 
-static bool is_named(const char *list, const struct dependent *dependent)
+/* in_version: in the version of the dependent; false: in any. */
+static bool is_named(const char *list, const struct dependent *dependent, bool in_version)
 {
-        char kind[600];
-        size_t size = (size_t)snprintf(kind, sizeof(kind), "%s/%s", dependent->api_version, dependent->kind);
+        char word[600];
 
-        for (; *list; list += list[0] == ',') {
-                if (strcspn(list, ",") == size && strncmp(list, kind, size) == 0)
+        while (bookkeeping_next_word(&list, word, sizeof(word))) {
+                char *slash = strrchr(word, '/');
+                struct dependent kind = {.api_version = word};
+
+                assert(slash);
+                *slash = '\0';
+                kind.kind = slash + 1;
+                if (dependent_is_same_kind(&kind, dependent) &&
+                    (!in_version || strcmp(word, dependent->api_version) == 0))
                         return true;
-                list += strcspn(list, ",");
         }
         return false;
 }
@@ -118,7 +125,7 @@ static const char *mistake_of(struct dependents *dependents, size_t index)
 {
         const struct dependent *dependent = &dependents->wanted.item[index];
 
-        if (!is_named(dependents->run->watch->config->patched_kinds, dependent))
+        if (!is_named(dependents->run->watch->config->patched_kinds, dependent, true))
                 return "its kind is not among the `patches` of the watch in the configuration";
         if (dependent_is_owner(dependent, &dependents->owner))
                 return "is the object itself; use the answer's own key `patch`";
@@ -468,6 +475,16 @@ static int resolve_next(struct dependents *dependents)
         return check_all(dependents);
 }
 
+/* An answer without the key leaves alone what the configuration still allows. */
+static bool is_left_out(const struct dependents *dependents, const struct dependent *dependent)
+{
+        const struct run *run = dependents->run;
+
+        return run->action != ACTION_RECONCILE || run->answer.patches
+                       ? !is_wanted(dependents, dependent)
+                       : !is_named(run->watch->config->patched_kinds, dependent, false);
+}
+
 static int go_through(struct dependents *dependents)
 {
         struct dependent *dependent;
@@ -479,7 +496,7 @@ static int go_through(struct dependents *dependents)
                 int r;
 
                 if (dependent->failed || dependent->settled ||
-                    (gives_up && is_wanted(dependents, dependent)))
+                    (gives_up && !is_left_out(dependents, dependent)))
                         continue;
                 r = dependents_resolve(dependents, dependent);
                 return r != 0 ? r
@@ -570,14 +587,26 @@ static char *find_record(const struct run *run)
         return notes_find_own(run, object_json(run), run->watch->config->patched_key);
 }
 
+/* Whether there are some of a kind that the configuration does not name any more. */
+static int has_unnamed(const struct run *run)
+{
+        _cleanup_(dependent_list_done) struct dependent_list list = {0};
+        _cleanup_free_ char *record = find_record(run);
+
+        /* Without memory they are due, and the step says so. */
+        if (record && dependent_list_from_record(record, &list) < 0)
+                return 1;
+        for (size_t i = 0; i < list.count; i++)
+                if (!is_named(run->watch->config->patched_kinds, &list.item[i], false))
+                        return 1;
+        return 0;
+}
+
 int patches_are_due(struct run *run)
 {
-        _cleanup_free_ char *record = NULL;
-
         if (run->action != ACTION_RECONCILE || !run->object.json)
                 return 0;
-        record = find_record(run);
-        return run->answer.patches || (record && !run->watch->config->patched_kinds[0]);
+        return run->answer.patches || has_unnamed(run);
 }
 
 int patches_are_due_first(struct run *run)
