@@ -217,6 +217,23 @@ def test_they_go_before_the_children_and_after_finalize(start, devserver, handle
     operator.stop()
 
 
+@pytest.mark.parametrize("namespace", [{}, {"namespace": "default"}])
+def test_what_was_patched_becomes_a_child(start, operator, handler, widgets, nodes, config_maps, namespace):
+    config_maps.create("x", data={"theirs": "1"})
+    answer(handler, [config_map("x", {"ours": "1", "old": "1"}), node("n1", pool="a"), node("n2", pool="a")])
+    start()
+    widgets.create("w")
+    status_is(widgets, 1)
+    answer(handler, [node("n1", pool="b")], 2, children=[{"manifest": config_map("x", {"ours": "2"}, **namespace), "adopt": True}])
+    change(widgets, 2)
+    status_is(widgets, 2)
+    assert config_maps.get("x")["data"] == {"theirs": "1", "ours": "2"}
+    assert managers(config_maps.get("x")) == ["widgets.example.com"]
+    assert [nodes.get(name)["metadata"]["labels"].get("pool") for name in ("n1", "n2")] == ["b", None]
+    assert widgets.get("w")["metadata"]["annotations"][PATCHED] == "v1/Node//n1"
+    operator.stop()
+
+
 def test_an_object_that_leaves_gives_them_up(start, handler, widgets, nodes):
     answer(handler, [node("n1", pool="a")])
     operator = start(labelSelector="app=a", unselected=False)

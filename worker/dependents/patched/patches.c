@@ -480,6 +480,8 @@ static bool is_left_out(const struct dependents *dependents, const struct depend
 {
         const struct run *run = dependents->run;
 
+        if (dependents->drop)
+                return dependent->release;
         return run->action != ACTION_RECONCILE || run->answer.patches
                        ? !is_wanted(dependents, dependent)
                        : !is_named(run->watch->config->patched_kinds, dependent, false);
@@ -587,6 +589,41 @@ static char *find_record(const struct run *run)
         return notes_find_own(run, object_json(run), run->watch->config->patched_key);
 }
 
+/* A list without namespaces where the handler gave none: such an entry counts for each. */
+static bool may_name(const struct dependent_list *list, const struct dependent *dependent)
+{
+        for (size_t i = 0; i < list->count; i++) {
+                struct dependent item = list->item[i];
+
+                if (!item.namespace_name[0])
+                        item.namespace_name = dependent->namespace_name;
+                if (dependent_is_same(&item, dependent))
+                        return true;
+        }
+        return false;
+}
+
+/* Marks those that the answer names as children, and as patches no more: the children's apply would be in conflict with what
+ * was patched, so that is given up first. Returns how many there are, or a negative errno. */
+static int mark_children(const struct run *run, struct dependent_list *known)
+{
+        _cleanup_(dependent_list_done) struct dependent_list children = {0}, patches = {0};
+        int r = 0, count = 0;
+
+        if (run->action != ACTION_RECONCILE || !run->answer.patches || !run->answer.dependents)
+                return 0;
+        r = dependent_list_from_answer(run->answer.dependents_text, &children);
+        if (r >= 0)
+                r = dependent_list_from_answer(run->answer.patches_text, &patches);
+        for (size_t i = 0; i < known->count && r >= 0; i++) {
+                struct dependent *dependent = &known->item[i];
+
+                dependent->release = may_name(&children, dependent) && !may_name(&patches, dependent);
+                count += dependent->release;
+        }
+        return r < 0 ? r : count;
+}
+
 /* Whether there are some of a kind that the configuration does not name any more. */
 static int has_unnamed(const struct run *run)
 {
@@ -611,13 +648,17 @@ int patches_are_due(struct run *run)
 
 int patches_are_due_first(struct run *run)
 {
+        _cleanup_(dependent_list_done) struct dependent_list list = {0};
         _cleanup_free_ char *record = NULL;
 
-        if (run->action == ACTION_RECONCILE || run->action == ACTION_RELEASE || run->answer.not_done ||
-            (run->action == ACTION_UNSELECTED && !run->object.json))
+        if (run->action == ACTION_RELEASE || run->answer.not_done ||
+            ((run->action == ACTION_UNSELECTED || run->action == ACTION_RECONCILE) && !run->object.json))
                 return 0;
         record = find_record(run);
-        return record != NULL;
+        if (!record || run->action != ACTION_RECONCILE)
+                return record != NULL;
+        /* Without memory they are due, and the step says so. */
+        return dependent_list_from_record(record, &list) < 0 || mark_children(run, &list) != 0;
 }
 
 int patches_send(struct run *run)
@@ -636,7 +677,10 @@ int patches_send(struct run *run)
                 patches->manager = manager_of(&patches->owner, patches->owner.operator_name);
         if (r >= 0 && record)
                 r = dependent_list_from_record(record, &patches->known);
-        if (r >= 0 && run->action == ACTION_RECONCILE && run->answer.patches)
+        if (r >= 0)
+                r = mark_children(run, &patches->known);
+        patches->drop = r > 0;
+        if (r == 0 && run->action == ACTION_RECONCILE && run->answer.patches)
                 r = dependent_list_from_answer(run->answer.patches_text, &patches->wanted);
         if (r < 0 || !patches->manager)
                 return r < 0 ? r : -ENOMEM;

@@ -11,7 +11,8 @@
  */
 #include "worker/run/run.h"
 
-/* Steps of write/write.c: after the children for an object that stays, before them for one that goes. 1, 0. */
+/* Steps of write/write.c: after the children for an object that stays; before them for one that goes, and for what becomes a
+ * child of it. 1, 0. */
 int patches_are_due(struct run *run);
 int patches_are_due_first(struct run *run);
 /* Ends in step_done() or run_finish(). Called again, it begins anew. 0, or why it cannot begin. */
