@@ -25,6 +25,14 @@ def managers(object_):
     return [entry["manager"] for entry in object_["metadata"]["managedFields"] if entry["manager"].startswith("widgets")]
 
 
+def succeeds(call):
+    try:
+        call()
+    except OSError:
+        return False
+    return True
+
+
 def ends(widgets):
     widgets.delete("w")
     wait_until(lambda: not widgets.exists("w"), "its end", 60)
@@ -102,3 +110,49 @@ def test_what_an_object_cannot_be_without_is_let_go(start, operator, handler, wi
     operator.stop()
 
 
+def test_what_was_patched_becomes_a_child(start, operator, handler, widgets, cluster, namespace):
+    config_maps = cluster.api.resource("v1", "configmaps", namespace)
+    config_maps.create(body={**CONFIG_MAP, "metadata": {"name": "a"}, "data": {"theirs": "1"}})
+    handler.answer({"patches": [{**CONFIG_MAP, "metadata": {"name": "a"}, "data": {"ours": "1", "old": "1"}}], "status": {"n": 1}})
+    start()
+    widgets.create("w")
+    status_is(widgets, 1)
+    handler.answer({"patches": [], "children": [{"manifest": {**CONFIG_MAP, "metadata": {"name": "a"}, "data": {"ours": "2"}}, "adopt": True}],
+                    "status": {"n": 2}})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    status_is(widgets, 2)
+    assert config_maps.get("a")["data"] == {"theirs": "1", "ours": "2"}
+    assert set(managers(config_maps.get("a"))) == {"widgets.example.com"}
+    operator.stop()
+
+
+def test_given_up_in_a_version_that_is_served(cluster, operator, handler, widgets, namespace):
+    group = f"{namespace}.example.com"
+    versions = [{"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": True}}} for name in ("v1alpha1", "v1")]
+    crds = cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
+    name = f"patchables.{group}"
+    crds.create(body={"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+                      "spec": {"group": group, "scope": "Namespaced", "versions": versions,
+                               "names": {"plural": "patchables", "singular": "patchable", "kind": "Patchable", "listKind": "PatchableList"}}})
+    try:
+        patchables = cluster.api.resource(f"{group}/v1", "patchables", namespace)
+        wait_until(lambda: crds.get(name).get("status", {}).get("acceptedNames", {}).get("kind"), "the kind", 60)
+        wait_until(lambda: succeeds(patchables.list), "the kind to be served", 60)
+        patchables.create(body={"apiVersion": f"{group}/v1", "kind": "Patchable", "metadata": {"name": "a"}, "spec": {"theirs": "1"}})
+        old = {"apiVersion": f"{group}/v1alpha1", "kind": "Patchable"}
+        handler.answer({"patches": [{**old, "metadata": {"name": "a"}, "spec": {"ours": "1"}}], "status": {"n": 1}})
+        operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], finalizer=True, patches=[old],
+                                           retry={"first": "100ms", "max": "500ms"})])
+        operator.start_ready().wait_synced()
+        widgets.create("w")
+        status_is(widgets, 1)
+        assert patchables.get("a")["spec"] == {"theirs": "1", "ours": "1"}
+        crds.merge_patch(name, {"spec": {"versions": [{**version, "served": version["name"] == "v1"} for version in versions]}})
+        before = cluster.api.resource(f"{group}/v1alpha1", "patchables", namespace)
+        wait_until(lambda: not succeeds(before.list), "the end of the version", 60)
+        ends(widgets)
+        assert patchables.get("a")["spec"] == {"theirs": "1"} and managers(patchables.get("a")) == []
+        operator.stop()
+    finally:
+        crds.delete(name)
