@@ -243,5 +243,5 @@ void child_versions_print_former(const struct run *run, bool deleted, struct tex
 bool child_versions_are_news(const struct run *run)
 {
         return run->versions.unknown || run->versions.count > 0 ||
-               (child_kinds_are_unknown(run->order->kinds) && run->presented);
+               child_kinds_are_unknown(run->order->kinds);
 }

@@ -243,9 +243,11 @@ bool dependents_look(struct run *run)
 {
         int r;
 
-        if (!present_is_due(run))
+        bool is_due = present_is_due(run);
+
+        run->presented = true; /* or there is nothing to look for */
+        if (!is_due)
                 return false;
-        run->presented = true;
         r = dependents_new(run, true, &run->dependents);
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "its children cannot be looked at: %s", strerror(-r));

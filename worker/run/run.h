@@ -55,8 +55,10 @@ struct run {
         char *json;                 /* with apiVersion and kind, as the handler is given it */
         uint64_t fingerprint;       /* of `object`; for a parked attempt, of what that was about */
         bool changed;               /* since the attempt that is being undone */
-        char *excess;               /* why the request is too large; NULL: nothing is known against it */
-        char *recorded;             /* in a replay: the request, sent in place of one that is built */
+        char server_version[IDENTITY_VERSION_MAX +
+                            1]; /* of the object; "" if the server was not asked for it */
+        char *excess;           /* why the request is too large; NULL: nothing is known against it */
+        char *recorded;         /* in a replay: the request, sent in place of one that is built */
         struct {
                 char *json; /* the related objects, as an array; NULL: the watch has none */
                 uint64_t fingerprint;

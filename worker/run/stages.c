@@ -29,6 +29,7 @@
 #include "worker/write/event.h"
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
+#include "worker/write/refusal.h"
 #include "worker/write/status.h"
 #include "worker/write/write.h"
 
@@ -152,7 +153,8 @@ static int read_reconcile(struct run *run)
                 return r;
         if (strcmp(run->object.uid, order->uid) != 0)
                 return -ENOENT;
-        if (resource_version_less(run->object.resource_version, order->at_least_version))
+        if (resource_version_less(run->object.resource_version, order->at_least_version) ||
+            resource_version_less(run->object.resource_version, run->server_version))
                 return -EAGAIN;
         /* A store that does not catch up is not waited for any longer: present.c asks the server. */
         if (order->behind < BEHIND_MAX && run->action == ACTION_RECONCILE && child_versions_are_behind(run))
@@ -270,6 +272,43 @@ static void attempt(struct run *run)
                 write_prepare(run);
 }
 
+static void read_and_attempt(struct run *run);
+
+static void on_version(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct run *run = userdata;
+        struct identity identity;
+
+        run->request.transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                if (identity_read(response->body, response->body_size, false, &identity) >= 0 &&
+                    strcmp(identity.uid, run->order->uid) == 0)
+                        memcpy(run->server_version, identity.resource_version, sizeof(run->server_version));
+        } else if (!kube_error_is_not_found(&response->error)) {
+                refusal_note(run, response);
+                run_finish(run, refusal_result(&response->error),
+                           "the object cannot be read from the API server: %s", response->error.message);
+                return;
+        }
+        read_and_attempt(run);
+}
+
+/* The operator was killed during the last run, and the store may be older than what that run wrote. */
+static void ask_for_version(struct run *run)
+{
+        int r;
+
+        if (!run->watch->discovered) {
+                object_discover(run, ask_for_version);
+                return;
+        }
+        r = object_get(run, on_version);
+        if (r < 0)
+                run_finish(run, refusal_result_not_started(r),
+                           "the object cannot be read from the API server: %s", strerror(-r));
+}
+
 static void begin_stages(struct run *run)
 {
         int r;
@@ -291,7 +330,15 @@ static void begin_stages(struct run *run)
                 unselected_fetch(run);
                 return;
         }
-        r = read_object(run);
+        if (run->action == ACTION_RECONCILE && child_kinds_are_unknown(run->order->kinds))
+                ask_for_version(run);
+        else
+                read_and_attempt(run);
+}
+
+static void read_and_attempt(struct run *run)
+{
+        int r = read_object(run);
 
         if (r == -ECANCELED)
                 return;

@@ -254,8 +254,9 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .twin_doubtful = twin_is_doubtful(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
                 .behind = given->run.behind,
-                /* Of a lost row, too, it is unknown what we have written. */
-                .owned_degraded = owned_is_degraded(watch) || (controller->ledger_lost && given->is_first),
+                .owned_degraded = owned_is_degraded(watch),
+                /* Of a lost row it is unknown what we have written (object/child-kinds.h). */
+                .kinds = controller->ledger_lost && given->is_first ? "?" : "",
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
 
