@@ -52,7 +52,8 @@ def test_from_foreign_to_adopted_to_released(start, operator, handler, widgets, 
     status_is(widgets, {"n": 2})
     found = config_maps.get("a")
     assert found["data"] == {"theirs": "1", "ours": "1"} and ADOPTED in found["metadata"]["annotations"]
-    assert "ownerReferences" not in found["metadata"] and operator.logs(message_id=MESSAGE_ID["CHILD_ADOPTED"])
+    operator.wait_for_log(message_id=MESSAGE_ID["CHILD_ADOPTED"])
+    assert "ownerReferences" not in found["metadata"]
     widgets.delete("w")
     wait_until(lambda: not widgets.exists("w"), "its end", 60)
     found = config_maps.get("a")
@@ -261,8 +262,8 @@ def test_a_service_is_created_and_loses_what_is_left_out(start, operator, handle
     status_is(widgets, {"n": 2})
     found = services.get("s")["metadata"]["labels"]
     assert found["kept"] == "1" and "left" not in found
-    assert len(operator.logs(message_id=MESSAGE_ID["CHILD_CREATED"])) == 1
-    assert not operator.logs(message_id=MESSAGE_ID["CHILD_UNSURE"])
     widgets.delete("w")
     wait_until(lambda: not widgets.exists("w") and not services.exists("s"), "their end", 60)
     operator.stop()
+    assert len(operator.logs(message_id=MESSAGE_ID["CHILD_CREATED"])) == 1
+    assert not operator.logs(message_id=MESSAGE_ID["CHILD_UNSURE"])

@@ -114,7 +114,7 @@ def test_adopted_it_is_written_to_and_released_in_the_end(start, handler, widget
     found = config_maps.get("a")
     assert found["data"] == {"theirs": "1", "ours": "2"}
     assert marks(found) == [ADOPTED, PART_OF], "without an owner reference, by which the garbage collector would delete it"
-    [said] = operator.logs(message_id=MESSAGE_ID["CHILD_ADOPTED"])
+    said = operator.wait_for_log(message_id=MESSAGE_ID["CHILD_ADOPTED"])
     assert "ConfigMap default/a was adopted" in said["message"]
     handler.answer({"children": [config_map("a", {"ours": "3"})], "status": {"made": 2}})
     widgets.merge_patch("w", {"spec": {"n": 2}})
@@ -575,6 +575,6 @@ def test_many_are_adopted_in_one_run(start, operator, handler, widgets, config_m
     widgets.create("w")
     status_is(widgets, {"done": True})
     assert all(config_maps.get(name)["data"] == {"theirs": "1", "ours": "1"} for name in names)
+    operator.stop()
     assert len(operator.logs(message_id=MESSAGE_ID["CHILD_ADOPTED"])) == 6
     assert len(handler.requests(name="w")) == 2 and not operator.logs(message_id=MESSAGE_ID["RUN_FAILED"])
-    operator.stop()

@@ -93,9 +93,12 @@ def test_fields_are_set_and_given_up(start, handler, widgets, nodes):
     assert widgets.get("w")["metadata"]["annotations"][PATCHED] == "v1/Node//n2"
     ends(widgets)
     assert nodes.get("n2")["metadata"]["labels"] == {"theirs": "1"} and managers(nodes.get("n2")) == []
-    told = [write for run in json.loads(operator.ctl.run("history", "widgets", "-o", "json").stdout)["runs"]
-            for write in run.get("writes", [])]
-    assert {"what": "given up", "object": "Node n1", "fields": "metadata.labels.pool"} in told, told
+
+    def told():
+        runs = json.loads(operator.ctl.run("history", "widgets", "-o", "json").stdout)["runs"]
+        return [write for run in runs for write in run.get("writes", [])]
+
+    wait_until(lambda: {"what": "given up", "object": "Node n1", "fields": "metadata.labels.pool"} in told(), told)
     operator.stop()
     ids = {MESSAGE_ID["PATCHED"]: "patched", MESSAGE_ID["PATCH_RELEASED"]: "not patched any more"}
     story = [record["message"].partition("default/w: ")[2] for record in operator.logs() if record.get("message_id") in ids]
@@ -118,7 +121,7 @@ def test_each_owner_and_watch_has_fields_of_its_own(start, operator, handler, ma
     wait_until(lambda: "widgets.example.com/more.patched" in widgets.get("w")["metadata"]["annotations"], "the second list")
     ends(widgets)
     assert nodes.get("n1")["metadata"]["labels"]["pool"] == "a", "others still want it"
-    assert any("others have set the same" in record["message"] for record in operator.logs(message_id=MESSAGE_ID["PATCH_RELEASED"]))
+    operator.wait_for_log("others have set the same", message_id=MESSAGE_ID["PATCH_RELEASED"])
     widgets.delete("v")
     wait_until(lambda: not widgets.exists("v"), "the end of the other one")
     assert "pool" not in nodes.get("n1")["metadata"]["labels"]
