@@ -105,8 +105,7 @@ def test_what_an_object_cannot_be_without_is_let_go(start, operator, handler, wi
     services.replace(found)
     ends(widgets)
     assert services.get("s")["spec"]["ports"][0]["port"] == 80
-    assert operator.wait_for_log("Service", role="worker")
-    assert "keeps what was patched, because it cannot be without it" in operator.output.text()
+    operator.wait_for_log("keeps what was patched, because it cannot be without it", role="worker")
     operator.stop()
 
 
