@@ -242,7 +242,8 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                               &error);
         r = secrets_begin(supervisor, &error);
         if (r < 0)
-                return refuse(EXIT_CODE_IO, "the folder for Secrets", &error);
+                return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                              "the folder for Secrets", &error);
         r = runtime_folder_take(supervisor, &error);
         if (r < 0)
                 return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the runtime directory",

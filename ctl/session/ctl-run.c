@@ -452,9 +452,10 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         session_options->object = of_file ? NULL : options->object;
         session_options->apply = of_file || options->apply;
         session_options->follow = !of_file && options->apply;
-        if (session_new(session_options, &session, &error) < 0) {
+        r = session_new(session_options, &session, &error);
+        if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                return EXIT_CODE_SOFTWARE;
+                return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
         }
         r = of_file ? server_start(&server, session_folder(session), options->object, session_options->watch)
                     : 0;

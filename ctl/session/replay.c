@@ -267,9 +267,10 @@ static int run_again(struct replay *replay)
         _cleanup_free_ char *trace = NULL;
         int r;
 
-        if (session_new(&(struct session_options){.config = replay->config}, &session, &error) < 0) {
+        r = session_new(&(struct session_options){.config = replay->config}, &session, &error);
+        if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                return EXIT_CODE_SOFTWARE;
+                return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
         }
         r = session_replay(session, replay->order, replay->count);
         if (r != EXIT_CODE_OK)

@@ -28,6 +28,7 @@
 #include "ipc/role.h"
 #include "ipc/spawn.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/syscall.h"
 #include "os/temporary.h"
 #include "json/json.h"
@@ -447,6 +448,13 @@ static int make_folders(struct session *session, struct error *error)
 
         if (r < 0)
                 return r;
+        if (config_needs_memory(session->options.config) && !session->options.config->secrets_allow_disk &&
+            !memory_holds(session->folder))
+                return error_set(
+                        error, -EOPNOTSUPP,
+                        "Secrets would reach a disk: neither $TMPDIR nor " MEMORY_SHARED
+                        " is memory (tmpfs); let TMPDIR name a folder in memory, or allow a disk with "
+                        "secrets: {allowDisk: true}");
         session->trace = format_string("%s/trace", session->folder);
         session->requests = format_string("%s/requests", session->folder);
         session->access_folder = format_string("%s/handlers", session->folder);

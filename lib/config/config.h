@@ -150,6 +150,7 @@ struct config {
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
         unsigned page_limit;      /* objects of a LIST's page; default 500 */
         uint64_t secrets_memory;  /* bytes of each store of confidential objects; default 256 MiB */
+        bool secrets_allow_disk;  /* if there is no memory for them, they may lie on a disk */
         char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */

@@ -33,6 +33,9 @@ const struct config_words config_words[] = {
         {"gateway.tls.keyFile", "Key of the certificate, PEM. Absolute path."},
         {"secrets", "Objects that never reach a disk: Secrets, and objects that `confidential` marks."},
         {"secrets.memory", "Bound of each store of such objects."},
+        {"secrets.allowDisk",
+         "Lets them lie on a disk where the machine has no memory (tmpfs) for them, instead of refusing to "
+         "start."},
         {"record",
          "Folder that keeps the newest requests and answers of handlers, for `reconciledctl replay`. "
          "Absolute path. Default: none."},

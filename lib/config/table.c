@@ -150,7 +150,8 @@ TABLE(heartbeat_table,
       DURATION("deadline", IN_CONFIG(heartbeat_deadline_usec), 50 * USEC_PER_MSEC, USEC_PER_HOUR));
 
 TABLE(secrets_table,
-      {"memory", KEY_SIZE, IN_CONFIG(secrets_memory), 1 << 20, UINT64_C(1) << 36, NULL, false, NULL});
+      {"memory", KEY_SIZE, IN_CONFIG(secrets_memory), 1 << 20, UINT64_C(1) << 36, NULL, false, NULL},
+      {"allowDisk", KEY_BOOL, IN_CONFIG(secrets_allow_disk), 0, 0, NULL, false, NULL});
 
 TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
 

@@ -125,6 +125,8 @@ int secrets_begin(struct supervisor *supervisor, struct error *error)
                 supervisor->secrets.on_disk = true;
                 r = choose_runtime(supervisor);
         }
+        if (r >= 0 && secrets_check(supervisor, supervisor->config, error) < 0)
+                return -EOPNOTSUPP;
         if (r >= 0)
                 r = make_private(supervisor->secrets.folder);
         if (r >= 0)
@@ -137,16 +139,32 @@ int secrets_begin(struct supervisor *supervisor, struct error *error)
                      : 0;
 }
 
+int secrets_check(const struct supervisor *supervisor, const struct config *config, struct error *error)
+{
+        if (!supervisor->secrets.on_disk || config->secrets_allow_disk || !config_needs_memory(config))
+                return 0;
+        return error_set(
+                error, -EOPNOTSUPP,
+                "Secrets would reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
+                " is memory (tmpfs) that this user can use, and the configuration has Secrets, or what "
+                "may hold them (confidential, onFailure: rollback, access of handlers); give the "
+                "operator a runtime directory in memory (--runtime-directory), or allow a disk with "
+                "secrets: {allowDisk: true}",
+                supervisor->options->runtime_directory);
+}
+
 void secrets_warn(const struct supervisor *supervisor)
 {
         if (!config_needs_memory(supervisor->config))
                 return;
         if (supervisor->secrets.on_disk)
-                log_write(LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                          "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
-                          " is memory (tmpfs) that this user can use; give the operator a runtime directory "
-                          "in memory",
-                          supervisor->options->runtime_directory);
+                log_write(
+                        LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "Secrets may reach a disk, as secrets.allowDisk says: neither the runtime directory %s "
+                        "nor " MEMORY_SHARED
+                        " is memory (tmpfs) that this user can use; give the operator a "
+                        "runtime directory in memory",
+                        supervisor->options->runtime_directory);
         else if (strcmp(supervisor->secrets.parent, supervisor->options->runtime_directory) != 0)
                 log_info("the runtime directory %s is on a disk: Secrets are kept in memory, in %s",
                          supervisor->options->runtime_directory, supervisor->secrets.folder);

@@ -15,6 +15,7 @@
 #include "ipc/message-id.h"
 #include "supervisor/children/configure.h"
 #include "supervisor/children/tell.h"
+#include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/separation.h"
 #include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
@@ -209,6 +210,8 @@ void reload(struct supervisor *supervisor)
         }
         heartbeat_limit(config);
         r = configure_can_tell(supervisor, config, &error);
+        if (r >= 0)
+                r = secrets_check(supervisor, config, &error);
         if (r >= 0 && (strcmp(config->kubeconfig, supervisor->config->kubeconfig) != 0 ||
                        strcmp(config->context, supervisor->config->context) != 0))
                 r = config_check_cluster(config, &error);
