@@ -19,6 +19,7 @@
 #include "ctl/output/output.h"
 #include "ipc/message-table.h"
 #include "ipc/message.h"
+#include "os/folder.h"
 #include "os/syscall.h"
 #include "store/reader.h"
 #include "store/store.h"
@@ -91,7 +92,8 @@ static int connect_to(const char *runtime_directory, struct error *error)
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         _cleanup_close_ int fd = -1;
         int length =
-                snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", runtime_directory);
+                snprintf(address.sun_path, sizeof(address.sun_path), "%s%s/control.sock", runtime_directory,
+                         folder_is_open_volume(runtime_directory) ? "/" FOLDER_IN_VOLUME : "");
 
         if (length < 0 || (size_t)length >= sizeof(address.sun_path))
                 return error_set(error, -ENAMETOOLONG, "%s: the path is too long for a socket",

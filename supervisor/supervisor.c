@@ -181,8 +181,17 @@ static const char *const own_name[] = {
 static int take_folder(char **folder, struct error *error)
 {
         char *whole;
-        int r = folder_own(*folder, &whole, error);
+        int r;
 
+        if (folder_is_open_volume(*folder)) {
+                char *inside = format_string("%s/" FOLDER_IN_VOLUME, *folder);
+
+                if (!inside)
+                        return error_set(error, -ENOMEM, "no memory");
+                free(*folder);
+                *folder = inside;
+        }
+        r = folder_own(*folder, &whole, error);
         if (r < 0)
                 return r;
         free(*folder);

@@ -42,10 +42,34 @@ static int refuse_owner(const char *path, const struct stat *st, struct error *e
                 path, name, (unsigned)st->st_uid, us ? us->pw_name : "?", (unsigned)geteuid());
 }
 
-static int check_mode(const char *path, const struct stat *st, bool is_parent, bool is_volume,
+/* A process namespace of our own: no other user of the machine sees our volumes. */
+static bool in_container(void)
+{
+        const ino_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO: that of the machine itself */
+        struct stat st;
+
+        return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != first;
+}
+
+/* above: the folder that the volume is mounted in. */
+static bool is_volume(const struct stat *above, const struct stat *st)
+{
+        return st->st_dev != above->st_dev && in_container();
+}
+
+bool folder_is_open_volume(const char *path)
+{
+        struct stat above, st;
+        _cleanup_free_ char *parent = format_string("%s/..", path);
+
+        return parent && stat(parent, &above) == 0 && stat(path, &st) == 0 && st.st_mode & S_IWOTH &&
+               is_volume(&above, &st);
+}
+
+static int check_mode(const char *path, const struct stat *st, bool is_parent, bool may_be_open,
                       struct error *error)
 {
-        bool others = (st->st_mode & S_IWOTH) && !is_volume;
+        bool others = (st->st_mode & S_IWOTH) && !may_be_open;
         bool group = (st->st_mode & S_IWGRP) && st->st_uid != 0 && !group_member(st->st_gid);
 
         if ((!others && !group) || (is_parent && (st->st_mode & S_ISVTX)))
@@ -70,7 +94,7 @@ static int check_part(const char *path, bool is_last, struct stat *st, struct er
                 return 0; /* where it leads is looked at by itself */
         if (!S_ISDIR(st->st_mode))
                 return error_set(error, -ENOTDIR, "%s is not a folder", path);
-        return check_mode(path, st, !is_last, st->st_dev != above.st_dev && st->st_uid != geteuid(), error);
+        return check_mode(path, st, !is_last, !is_last && is_volume(&above, st), error);
 }
 
 static int check_parts(const char *path, struct error *error)

@@ -11,10 +11,15 @@
 
 /* Makes the folder (0700) if it is missing, and checks each part of its path, links followed. Each part must
  * belong to us or to root, and must not be writable by others. Exceptions: a folder above with the sticky
- * bit (as /tmp of /tmp/x), a group that we are in, and the root of a volume, as containers have it. *ret:
- * the path without links, for all that follows. -EPERM, -ENOTDIR: the folder must not be used; anything
+ * bit (as /tmp of /tmp/x), a group that we are in, and, in a container, a folder above that is the root of a
+ * volume. *ret: the path without links, for all that follows. -EPERM, -ENOTDIR: the folder must not be used; anything
  * else: it cannot be made. */
 int folder_own(const char *path, char **ret, struct error *error);
+
+/* Whether this is the root of a volume of a container that everybody in it may write, as an emptyDir is: then
+ * a folder in it, FOLDER_IN_VOLUME, is used. */
+bool folder_is_open_volume(const char *path);
+#define FOLDER_IN_VOLUME "reconciled"
 
 /* Checks an entry of a folder of our own: we (or root) must have made it and all that is in it, and it must
  * be no link. 0 as well if there is no such entry. */

@@ -32,6 +32,19 @@ def test_life(configured, widgets):
     assert configured.termination_message == ""
 
 
+@pytest.mark.parametrize("uid", [65532, 0])
+def test_volumes_that_everybody_may_write(container, configured, widgets, uid):
+    """As an emptyDir of Kubernetes is: the operator keeps its files in a folder of its own in it."""
+    container.open_volumes, container.uid = True, uid
+    configured.start().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
+    assert configured.execute("reconciledctl", "health", "--ready").returncode == 0
+    for volume in ("/var/lib/reconciled", "/run/reconciled"):
+        assert configured.execute("find", volume, "-maxdepth", "1", "-printf", "%P %m %U\\n").stdout == f" 777 0\nreconciled 700 {uid}\n"
+    configured.stop()
+
+
 def test_zombies_that_are_not_its_own_are_reaped(configured):
     configured.start().wait_synced()
     for _ in range(20):

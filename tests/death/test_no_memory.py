@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine without memory (tmpfs) for Secrets: an operator that has some refuses to start, unless it is told that a disk will do."""
+"""A machine without memory (tmpfs) for Secrets: an operator that has some refuses to start, unless it may use a disk."""
 import json
 import subprocess
 
@@ -56,8 +56,8 @@ def test_a_run_by_hand(devserver, no_memory, handler, sandbox, allowed):
     given = no_memory.folder / "given.json"
     given.write_text(json.dumps({**SECRETS, "metadata": {"name": "a", "namespace": "default"}}), encoding="utf-8")
     given.chmod(0o644)
-    done = subprocess.run(no_memory.user.command([str(sandbox.program("reconciledctl")), "run", "--object", str(given), "--config",
-                                                  str(no_memory.config_file)]), env={**no_memory.environment, "PATH": "/usr/bin:/bin"},
+    command = [str(sandbox.program("reconciledctl")), "run", "--object", str(given), "--config", str(no_memory.config_file)]
+    done = subprocess.run(no_memory.user.command(command), env={**no_memory.environment, "PATH": "/usr/bin:/bin"},
                           capture_output=True, text=True, timeout=60, check=False)
     assert ("Secrets would reach a disk" in done.stderr) == (not allowed), done
     assert done.returncode == (0 if allowed else 78), done

@@ -58,6 +58,7 @@ class Container:
         self.termination_log.chmod(0o666)
         self.memory = None
         self.uid, self.capabilities = USER, []
+        self.open_volumes = False  # as an emptyDir is: root's, and everybody may write
         self.state_size = None
         self.popen = self.output = self.stdout = None
         self._looked_at = True
@@ -89,8 +90,14 @@ class Container:
         spec["linux"]["namespaces"] = [each for each in spec["linux"]["namespaces"] if each["type"] != "network"]
         spec["mounts"] = [each for each in spec["mounts"] if each["type"] != "sysfs"]
         owned = ["nosuid", "nodev", "mode=0700", f"uid={self.uid}", f"gid={self.uid}"]
-        spec["mounts"] += [{"destination": f"/{name}/reconciled", "type": "tmpfs", "source": "tmpfs", "options": owned}
-                           for name in ("var/lib", "run")]
+        for name, parent in (("var/lib", self.folder), ("run", self.sandbox.memory())):
+            mount = {"destination": f"/{name}/reconciled", "type": "tmpfs", "source": "tmpfs", "options": owned}
+            if self.open_volumes:
+                volume = parent / "volume"
+                volume.mkdir()
+                volume.chmod(0o777)
+                mount.update(type="bind", source=str(volume), options=["bind", "rw"])
+            spec["mounts"].append(mount)
         spec["mounts"] += [
             {"destination": "/etc/reconciled", "type": "bind", "source": str(self.etc), "options": ["bind", "ro"]},
             {"destination": "/dev/termination-log", "type": "bind", "source": str(self.termination_log), "options": ["bind"]}]

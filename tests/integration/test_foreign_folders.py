@@ -123,3 +123,22 @@ def test_a_record_folder_of_ones_own(configured, widgets, sandbox, handler):
     wait_until(lambda: any(SECRET in path.read_text(encoding="utf-8") for path in folder.glob("*.jsonl")), "the record")
     configured.stop()
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("which", ["state_directory", "runtime_directory"])
+@pytest.mark.only_where(os.getuid() == 0 and os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC,
+                        "root on a machine itself, not in a container: to mount a file system that everybody may write")
+def test_a_mount_that_everybody_may_write(configured, which):
+    """Root's, and mode 0777: in a container it would be a volume of the pod, here every user of the machine could tamper."""
+    path = getattr(configured, which)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0777", "reconciled-test", str(path)], check=True)
+    try:
+        refused(configured, str(path), "chmod o-w")
+        assert not list(path.iterdir())
+        setattr(configured, which, path / "inside")
+        refused(configured, str(path), "chmod o-w")
+        path.chmod(0o1777)
+        configured.start_ready().stop()
+        assert (path / "inside").stat().st_mode & 0o777 == 0o700
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
