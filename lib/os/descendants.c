@@ -7,13 +7,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "os/syscall.h"
 
-#define ROUND_USEC (10 * USEC_PER_MSEC)
+#define ROUND_USEC      (10 * USEC_PER_MSEC)
+#define GENERATIONS_MAX 10000 /* nobody else has so many ancestors */
 
 struct entry {
         pid_t pid, parent, group;
@@ -90,27 +92,28 @@ static int table_add(struct table *table, struct entry added)
         return 0;
 }
 
-/* "pid (name) state parent group ...": the name may hold anything, brackets too. */
-static int table_add_process(struct table *table, int proc, const char *pid)
+/* "pid (name) state parent group ...": the name may hold anything, brackets too. False: gone meanwhile, or
+ * hidden. */
+static bool read_process(pid_t pid, struct entry *ret)
 {
         _cleanup_close_ int fd = -1;
         char path[64], text[512];
         const char *rest;
-        struct entry entry = {.pid = (pid_t)strtol(pid, NULL, 10)};
         char state;
         ssize_t size;
 
-        snprintf(path, sizeof(path), "%.20s/stat", pid);
-        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+        *ret = (struct entry){.pid = pid};
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
         size = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
         if (size <= 0)
-                return 0; /* gone meanwhile */
+                return false;
         text[size] = '\0';
         rest = strrchr(text, ')');
-        if (!rest || sscanf(rest, ") %c %d %d", &state, &entry.parent, &entry.group) != 3)
-                return 0;
-        entry.zombie = state == 'Z' || state == 'X';
-        return table_add(table, entry);
+        if (!rest || sscanf(rest, ") %c %d %d", &state, &ret->parent, &ret->group) != 3)
+                return false;
+        ret->zombie = state == 'Z' || state == 'X';
+        return true;
 }
 
 static int table_read(struct table *table)
@@ -121,11 +124,58 @@ static int table_read(struct table *table)
 
         if (!folder)
                 return -errno;
-        while (r >= 0 && (item = readdir(folder)))
-                if (item->d_name[0] >= '1' && item->d_name[0] <= '9')
-                        r = table_add_process(table, dirfd(folder), item->d_name);
+        while (r >= 0 && (item = readdir(folder))) {
+                struct entry entry;
+
+                if (item->d_name[0] >= '1' && item->d_name[0] <= '9' &&
+                    read_process((pid_t)strtol(item->d_name, NULL, 10), &entry))
+                        r = table_add(table, entry);
+        }
         return r;
 }
+
+/* ---- one process */
+
+enum kin { KIN_NO, KIN_YES, KIN_AGAIN };
+
+/* /proc does not show this process: it is gone, or of another user (hidepid, systemd's ProtectProc), or it
+ * hides itself (PR_SET_DUMPABLE), as ours do. None of ours that is of another user has descendants of our
+ * user: NoNewPrivs sees to that. */
+static enum kin judge_hidden(pid_t pid)
+{
+        struct rlimit limit;
+
+        if (prlimit(pid, RLIMIT_CORE, NULL, &limit) == 0)
+                return KIN_YES;
+        return errno == EPERM ? KIN_NO : KIN_AGAIN;
+}
+
+static enum kin judge_ancestors(pid_t pid)
+{
+        /* 0: above the first process of our namespace. */
+        for (unsigned depth = 0; pid > 0 && depth < GENERATIONS_MAX; depth++) {
+                struct entry entry;
+
+                if (pid == getpid())
+                        return KIN_YES;
+                if (!read_process(pid, &entry))
+                        return judge_hidden(pid);
+                pid = entry.parent;
+        }
+        return pid > 0 ? KIN_YES : KIN_NO;
+}
+
+bool descendants_may_include(pid_t pid)
+{
+        enum kin kin = KIN_AGAIN;
+
+        /* A process whose parent ends meanwhile gets another one. */
+        for (int tries = 0; tries < 10 && kin == KIN_AGAIN; tries++)
+                kin = judge_ancestors(pid);
+        return kin != KIN_NO;
+}
+
+/* ---- all */
 
 static int compare_pids(const void *a, const void *b)
 {

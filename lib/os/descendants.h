@@ -15,6 +15,9 @@
 int descendants_spare(pid_t child);
 void descendants_spare_no_more(pid_t child);
 
+/* Whether this process is one of them; true as well if that cannot be told, as of one that has ended. */
+bool descendants_may_include(pid_t pid);
+
 /* Sends `signal` to each; returns how many there are (zombies do not count), or negative errno. */
 ssize_t descendants_signal(int signal);
 /* Reaps what has ended. Returns whether children are left, alive or not yet reapable. */

@@ -2,6 +2,7 @@
 #include "supervisor/control/control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,6 +21,8 @@
 #include "controller/order/pause.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/explain.h"
 #include "supervisor/control/list-objects.h"
@@ -33,6 +36,10 @@
 #include "supervisor/turn.h"
 #include "supervisor/watches/place.h"
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
 #define PEERS_MAX         16
 #define ACCEPT_PAUSE_USEC (500 * USEC_PER_MSEC)
 #define PATIENCE_USEC     (500 * USEC_PER_MSEC) /* with watchers, before a status */
@@ -43,6 +50,7 @@ struct control_peer {
         struct supervisor *supervisor;
         struct channel *channel;
         uid_t uid;
+        bool is_ours;             /* a process that descends from us, or may: it is refused */
         uint64_t asked;           /* serial of what the watchers were asked for its sake */
         size_t missing;           /* watchers that have not answered that */
         sd_event_source *patient; /* till then it waits */
@@ -530,6 +538,9 @@ static int on_peer_message(struct channel *channel _unused_, struct message **me
         peer_put_first(peer);
         if ((*message)->type != MESSAGE_QUERY)
                 return -EPROTO;
+        if (peer->is_ours)
+                return refuse_query(peer, "the operator takes no orders from processes that it has started, "
+                                          "handlers included");
         if ((*message)->query.version != PROTOCOL_VERSION)
                 return refuse_query(peer, "reconciledctl and reconciled are of different versions");
         return answer(peer, &(*message)->query);
@@ -545,18 +556,39 @@ static const struct channel_callbacks callbacks = {.on_message = on_peer_message
 
 /* ---- connections */
 
-static bool peer_is_trusted(int fd, uid_t *ret_uid)
+static bool read_peer(int fd, struct ucred *ret)
 {
-        struct ucred peer;
-        socklen_t size = sizeof(peer);
+        socklen_t size = sizeof(*ret);
 
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return false;
-        *ret_uid = peer.uid;
-        return peer.uid == 0 || peer.uid == getuid();
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0 &&
+               (ret->uid == 0 || ret->uid == getuid());
 }
 
-static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
+/* Whoever connected is alive, so that its number is not another's. A kernel before 6.5 cannot hold on to it: there we look
+ * at whoever has the number now. */
+static bool peer_lives(int fd, pid_t pid)
+{
+        int number = -1;
+        socklen_t size = sizeof(number);
+        _cleanup_close_ int pidfd = -1;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) == 0)
+                pidfd = number;
+        else if (errno == ENOPROTOOPT)
+                pidfd = sys_pidfd_open(pid);
+        return pidfd >= 0 && poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 0) == 0;
+}
+
+/* A watcher, a gateway or a handler that has been taken over is of our user as well. 0: not of our process namespace. Root
+ * needs no socket for what it wants of another user's operator. */
+static bool peer_is_ours(int fd, const struct ucred *peer)
+{
+        if (peer->pid == 0 || (peer->uid == 0 && geteuid() != 0))
+                return false;
+        return descendants_may_include(peer->pid) || !peer_lives(fd, peer->pid);
+}
+
+static void add_peer(struct supervisor *supervisor, int fd, const struct ucred *who)
 {
         struct control_peer *peer = calloc(1, sizeof(*peer));
 
@@ -565,7 +597,8 @@ static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
                 return;
         }
         peer->supervisor = supervisor;
-        peer->uid = uid;
+        peer->uid = who->uid;
+        peer->is_ours = peer_is_ours(fd, who);
         peer_put_first(peer);
         supervisor->control.count++;
         if (channel_new(supervisor->event, fd, ROLE_SUPERVISOR, ROLE_CONTROL, &callbacks, peer,
@@ -597,7 +630,7 @@ static void accept_later(struct supervisor *supervisor, int error)
 static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
-        uid_t uid = (uid_t)-1;
+        struct ucred who;
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (peer < 0) {
@@ -606,12 +639,12 @@ static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents
                 return 0;
         }
         supervisor->control.is_full = false;
-        if (!peer_is_trusted(peer, &uid)) {
+        if (!read_peer(peer, &who)) {
                 close(peer);
                 return 0;
         }
         make_room(supervisor);
-        add_peer(supervisor, peer, uid);
+        add_peer(supervisor, peer, &who);
         return 0;
 }
 

@@ -14,7 +14,7 @@ SHIM = BUILD / "tests" / "death" / "libdeath-shim.so"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 # As enum act of shim.c.
-FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, CLOSE, SIGNAL = 256, 512, 513, 514, 515, 516, 517, 518, 1024
+FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, CLOSE, ASK, SIGNAL = 256, 512, 513, 514, 515, 516, 517, 518, 519, 1024
 
 
 @pytest.fixture(scope="session")

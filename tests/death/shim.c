@@ -43,6 +43,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -65,6 +66,7 @@ enum act {
         ACT_FORK,          /* starts a process */
         ACT_CONNECT,       /* opens a connection to the network; exit code 99 where it is refused a socket */
         ACT_CLOSE,         /* closes its channel, and lives on */
+        ACT_ASK, /* asks at the control socket $RECONCILED_DEATH_ASKS; exit code 98 where that refuses */
         ACT_SIGNAL = 1024, /* + number: dies of it, or stops */
 };
 
@@ -119,6 +121,24 @@ static void connect_anywhere(void)
         close(fd);
 }
 
+static void ask_operator(void)
+{
+        const uint8_t packet[] = {ARRAY_OF | 4, MESSAGE_QUERY, PROTOCOL_VERSION, 0xa6, 'h', 'e', 'a', 'l',
+                                  't',          'h',           ARRAY_OF};
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        const char *path = getenv("RECONCILED_DEATH_ASKS");
+        char answer[4096];
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        ssize_t size;
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path ? path : "");
+        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            real_send(fd, packet, sizeof(packet), MSG_NOSIGNAL) < 0)
+                _exit(96);
+        size = recvfrom(fd, answer, sizeof(answer), 0, NULL, NULL);
+        _exit(size > 0 && memmem(answer, (size_t)size, "takes no orders", 15) ? 98 : 97);
+}
+
 static void act(int what)
 {
         char *const argument[] = {(char[]){"/bin/true"}, NULL};
@@ -136,6 +156,8 @@ static void act(int what)
                         _exit(0);
         } else if (what == ACT_CONNECT) {
                 connect_anywhere();
+        } else if (what == ACT_ASK) {
+                ask_operator();
         } else if (what == ACT_CLOSE) {
                 close(CHANNEL_FD);
                 for (;;)

@@ -12,7 +12,7 @@ import pytest
 from harness import wait_until, watch
 from harness.process import User
 
-from death.conftest import CONNECT, EXECUTE, FORK, LIBC, WRITE_ELSEWHERE, tell
+from death.conftest import ASK, CONNECT, EXECUTE, FORK, LIBC, WRITE_ELSEWHERE, tell
 
 SYS_LANDLOCK_CREATE_RULESET = 444
 ROLES = ("credential", "watcher", "worker", "gateway")
@@ -169,6 +169,37 @@ def test_who_needs_no_network_has_none(tried, role, code):
     operator.assert_no_processes()
     if role != "supervisor":
         assert "exited by itself with code 99" in operator.logs(level="critical")[0]["message"], "it was refused a socket"
+
+
+@pytest.mark.parametrize("role, hidden", [("watcher", False), ("worker", False), ("watcher", True)])
+def test_the_control_socket_takes_no_orders_from_our_own_processes(operator, tried, role, hidden):
+    """They are of the operator's user. Where /proc shows no processes that are not dumpable (ProtectProc=invisible in the unit)
+    as well."""
+    if hidden:
+        user_command = operator.user.command
+        script = 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"'
+        operator.user.command = lambda command: ["unshare", "--mount", "sh", "-c", script, "sh", *user_command(command)]
+    operator.environment["RECONCILED_DEATH_ASKS"] = operator.runtime_directory / "control.sock"
+    operator = tried(role, ASK)
+    if hidden:
+        operator.user.command = user_command
+    operator.wait_exit(expect=70)
+    assert "exited by itself with code 98" in operator.logs(level="critical")[0]["message"], "it was refused"
+
+
+@pytest.mark.parametrize("way", ["exec {}", "setsid {} & wait", "(setsid sh -c '{}' &) ; exec 1>&-; until [ -s {answer} ]; do :; done",
+                                 "unshare --user {}"], ids=["itself", "child", "orphan", "namespace"])
+def test_the_control_socket_takes_no_orders_from_handlers(devserver, operator, handler, widgets, sandbox, way):
+    answer = sandbox.subfolder("answer", mode=0o777) / "said"
+    ask = f"{sandbox.program('reconciledctl')} --runtime-directory {operator.runtime_directory} pause widgets >{answer} 2>&1"
+    handler.behave(way.format(ask, answer=answer) if "{answer}" in way else way.format(ask))
+    operator.configure(devserver, [watch("widgets", handler, retry={"first": "1h", "max": "1h"})], workers=1)
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: answer.exists() and answer.read_text(), "the answer")
+    assert "takes no orders from processes that it has started" in answer.read_text()
+    assert operator.ctl.status()["watches"][0]["state"] == "in-sync"
+    operator.stop()
 
 
 @pytest.mark.parametrize("role", ["supervisor", "watcher", "credential", "gateway"])
