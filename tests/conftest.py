@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.nodeid.startswith(("cluster/", "conformance/")):
             item.add_marker(pytest.mark.xdist_group(server_of(item)))
+    # What one process runs test after test, or waits for long, begins first: it would be what all others wait for at the end.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     same = same_code()
     left_out = [item for item in items if is_left_out(item, same)]
     config.hook.pytest_deselected(items=left_out)

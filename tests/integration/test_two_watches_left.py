@@ -316,7 +316,7 @@ def test_children_go_with_it(twins, widgets, operator, devserver, finalizer):
     operator.stop()
 
 
-@pytest.mark.quiet
+@pytest.mark.xdist_group("minute")
 @pytest.mark.slow
 def test_a_field_selector_counts_as_a_match_for_a_minute(twins, widgets, operator):
     """Only the API server can judge it, so the object is held as if gold selected it."""
