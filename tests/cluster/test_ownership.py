@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from harness import wait_until, watch
+from harness import restored, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 MADE, ADOPTED, PART_OF = "widgets.example.com/made", "widgets.example.com/adopted", "applyset.k8s.io/part-of"
@@ -267,3 +267,7 @@ def test_a_service_is_created_and_loses_what_is_left_out(start, operator, handle
     operator.stop()
     assert len(operator.logs(message_id=MESSAGE_ID["CHILD_CREATED"])) == 1
     assert not operator.logs(message_id=MESSAGE_ID["CHILD_UNSURE"])
+
+
+def test_what_was_restored_is_ours_again(start, operator, handler, widgets, config_maps):
+    restored.goes_on_after_a_restore(start, operator, handler, widgets, config_maps)

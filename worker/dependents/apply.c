@@ -170,9 +170,11 @@ static int judge(struct dependents *dependents, struct dependent *dependent, con
         dependent->absent = false;
         if (!may_take(dependents, dependent, &view))
                 return 0;
-        /* The mark of an adopted one was set by a merge patch, with which an apply of another value conflicts. */
+        /* The mark of an adopted one was set by a merge patch, and that of a restored one by whoever restored it: an apply
+         * of another value conflicts with those. */
         dependent->renamed = view.renamed;
-        dependent->remark = dependent->renamed ||
+        dependent->inherited = view.whose == OWNERSHIP_FORMER;
+        dependent->remark = dependent->renamed || dependent->inherited ||
                             (dependent->adopted && !dependent->adopting && view.whose != OWNERSHIP_OURS);
         dependent->unreferred =
                 !dependent->adopted && !view.referred && dependent_may_refer(&dependents->owner, dependent);
@@ -644,8 +646,9 @@ static void finish_marked(struct dependents *dependents)
         if (dependents->marked > 1)
                 snprintf(more, sizeof(more), "and %zu more ", dependents->marked - 1);
         snprintf(how, sizeof(how), "%s%s", more,
-                 first->renamed ? "carried a former name of the operator, and has the new one"
-                                : "was adopted, and the handler has not seen it");
+                 first->renamed     ? "carried a former name of the operator, and has the new one"
+                 : first->inherited ? "was marked for a former object of this name, and is for this one now"
+                                    : "was adopted, and the handler has not seen it");
         finish_outdated(dependents, first, how);
 }
 

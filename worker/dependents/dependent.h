@@ -35,10 +35,11 @@ struct dependent {
         bool foreign;     /* ... it is somebody else's, and is not touched */
         bool adopted;     /* ... somebody else has created it: it is released, never deleted */
         bool unreferred;  /* ... and its owner reference was taken off */
-        bool remark;   /* ... and its mark names another watch, or a former object: that is changed first */
-        bool renamed;  /* ... or it has a former name of the operator */
-        bool unseen;   /* ... and the handler has not seen it: only its mark is written */
-        bool adopting; /* ... and it becomes ours with this run's apply */
+        bool remark;    /* ... and its mark names another watch, or a former object: that is changed first */
+        bool renamed;   /* ... or it has a former name of the operator */
+        bool inherited; /* ... it is the second of these: a former object's */
+        bool unseen;    /* ... and the handler has not seen it: only its mark is written */
+        bool adopting;  /* ... and it becomes ours with this run's apply */
         unsigned conflicts; /* in this run: how often it changed between a look and a write */
 
         /* for a parked attempt: parked/plan.h */
