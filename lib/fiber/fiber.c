@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fiber.h. Compiled without _FORTIFY_SOURCE, whose siglongjmp() takes a jump to another stack for an attack. */
+#include "fiber/fiber.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "base/duration.h"
+#include "fiber/checkers.h"
+#include "fiber/stack.h"
+
+enum fiber_state {
+        FIBER_IDLE,      /* a stack without a fiber */
+        FIBER_READY,     /* goes on in the next round */
+        FIBER_RUNNING,   /* at most one is */
+        FIBER_SUSPENDED, /* waits to be woken */
+};
+
+struct fiber {
+        struct fibers *fibers;
+        struct fiber *next; /* in `free`, or in the list of all */
+        struct fiber *next_ready;
+        enum fiber_state state;
+        bool started;   /* its stack has been entered, this time or for another fiber */
+        bool woken;     /* while it ran: its next wait ends at once */
+        bool ending;    /* it was asked to end, or cancelled */
+        bool cancelled; /* ... and its next wait is to say so */
+        const char *name, *why;
+        uint64_t since_usec;
+        void (*entry)(void *userdata);
+        void *userdata;
+        sigjmp_buf here; /* where it goes on */
+        void *fake;      /* the sanitizer's copy of its frames */
+        unsigned valgrind_id;
+        struct stack stack;
+};
+
+struct fibers {
+        sd_event_source *round; /* enabled while any is ready */
+        struct fiber *all, *free;
+        struct fiber *ready, **last_ready;
+        size_t count;
+        sigjmp_buf loop; /* where the round goes on */
+        void *fake;
+        const void *loop_bottom;
+        size_t loop_size;
+};
+
+static struct fiber *current;
+
+/* ---- the switch */
+
+static void leave_to_loop(struct fiber *fiber)
+{
+        struct fibers *fibers = fiber->fibers;
+
+        if (sigsetjmp(fiber->here, 0) == 0) {
+                checkers_leave(&fiber->fake, fibers->loop_bottom, fibers->loop_size);
+                siglongjmp(fibers->loop, 1);
+        }
+        checkers_arrive(fiber->fake, &fibers->loop_bottom, &fibers->loop_size);
+}
+
+/* Where makecontext() enters a stack. It is never left: it serves one fiber after the other. */
+static _noreturn_ void on_stack(void)
+{
+        struct fiber *fiber = current;
+
+        checkers_arrive(NULL, &fiber->fibers->loop_bottom, &fiber->fibers->loop_size);
+        for (;;) {
+                fiber->entry(fiber->userdata);
+                fiber->state = FIBER_IDLE;
+                leave_to_loop(fiber);
+        }
+}
+
+static void enter(struct fiber *fiber)
+{
+        struct fibers *fibers = fiber->fibers;
+        ucontext_t context;
+
+        assert(!current && fiber->state == FIBER_READY);
+        fiber->state = FIBER_RUNNING;
+        current = fiber;
+        if (sigsetjmp(fibers->loop, 0) == 0) {
+                checkers_leave(&fibers->fake, fiber->stack.bottom, fiber->stack.size);
+                if (fiber->started)
+                        siglongjmp(fiber->here, 1);
+                fiber->started = true;
+                if (getcontext(&context) < 0)
+                        abort();
+                context.uc_stack.ss_sp = fiber->stack.bottom;
+                context.uc_stack.ss_size = fiber->stack.size;
+                context.uc_link = NULL;
+                makecontext(&context, on_stack, 0);
+                (void)setcontext(&context);
+                abort();
+        }
+        checkers_arrive(fibers->fake, NULL, NULL);
+        assert(fiber == current && fiber->state != FIBER_RUNNING);
+        current = NULL;
+}
+
+/* ---- rounds */
+
+static void make_ready(struct fiber *fiber)
+{
+        struct fibers *fibers = fiber->fibers;
+        int r;
+
+        fiber->state = FIBER_READY;
+        fiber->next_ready = NULL;
+        *fibers->last_ready = fiber;
+        fibers->last_ready = &fiber->next_ready;
+        r = sd_event_source_set_enabled(fibers->round, SD_EVENT_ON);
+        assert(r >= 0);
+}
+
+static void unlink_fiber(struct fiber *fiber)
+{
+        struct fiber **link = &fiber->fibers->all;
+
+        while (*link != fiber)
+                link = &(*link)->next;
+        *link = fiber->next;
+        fiber->fibers->count--;
+}
+
+static int on_round(sd_event_source *source, void *userdata)
+{
+        struct fibers *fibers = userdata;
+        struct fiber *fiber = fibers->ready;
+
+        fibers->ready = NULL;
+        fibers->last_ready = &fibers->ready;
+        while (fiber) {
+                struct fiber *next = fiber->next_ready;
+
+                enter(fiber);
+                if (fiber->state == FIBER_IDLE) {
+                        unlink_fiber(fiber);
+                        fiber->next = fibers->free;
+                        fibers->free = fiber;
+                }
+                fiber = next;
+        }
+        return sd_event_source_set_enabled(source, fibers->ready ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+int fibers_new(sd_event *event, struct fibers **ret)
+{
+        _cleanup_(fibers_free_pointer) struct fibers *fibers = calloc(1, sizeof(*fibers));
+        int r;
+
+        if (!fibers)
+                return -ENOMEM;
+        fibers->last_ready = &fibers->ready;
+        r = sd_event_add_defer(event, &fibers->round, on_round, fibers);
+        if (r >= 0)
+                r = sd_event_source_set_description(fibers->round, "fibers");
+        if (r >= 0)
+                r = sd_event_source_set_enabled(fibers->round, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(fibers);
+        return 0;
+}
+
+void fibers_free(struct fibers *fibers)
+{
+        if (!fibers)
+                return;
+        assert(!fibers->all && !current);
+        fibers_trim(fibers);
+        sd_event_source_disable_unref(fibers->round);
+        free(fibers);
+}
+
+void fibers_trim(struct fibers *fibers)
+{
+        struct fiber *fiber;
+
+        while ((fiber = fibers->free)) {
+                fibers->free = fiber->next;
+                VALGRIND_STACK_DEREGISTER(fiber->valgrind_id);
+                stack_unmap(&fiber->stack);
+                free(fiber);
+        }
+}
+
+size_t fibers_count(const struct fibers *fibers)
+{
+        return fibers->count;
+}
+
+/* ---- a fiber */
+
+static int take_stack(struct fibers *fibers, struct fiber **ret)
+{
+        struct fiber *fiber = fibers->free;
+        int r;
+
+        if (fiber) {
+                fibers->free = fiber->next;
+                *ret = fiber;
+                return 0;
+        }
+        fiber = calloc(1, sizeof(*fiber));
+        if (!fiber)
+                return -ENOMEM;
+        fiber->fibers = fibers;
+        r = stack_map(&fiber->stack);
+        if (r < 0) {
+                free(fiber);
+                return r;
+        }
+        fiber->valgrind_id =
+                VALGRIND_STACK_REGISTER(fiber->stack.bottom, fiber->stack.bottom + fiber->stack.size);
+        *ret = fiber;
+        return 0;
+}
+
+int fiber_start(struct fibers *fibers, const char *name, void (*entry)(void *userdata), void *userdata,
+                struct fiber **ret)
+{
+        struct fiber *fiber;
+        int r = take_stack(fibers, &fiber);
+
+        if (r < 0)
+                return r;
+        assert(fiber->state == FIBER_IDLE && name && entry);
+        fiber->name = name;
+        fiber->entry = entry;
+        fiber->userdata = userdata;
+        fiber->why = NULL;
+        fiber->woken = fiber->ending = fiber->cancelled = false;
+        fiber->next = fibers->all;
+        fibers->all = fiber;
+        fibers->count++;
+        make_ready(fiber);
+        if (ret)
+                *ret = fiber;
+        return 0;
+}
+
+struct fiber *fiber_current(void)
+{
+        return current;
+}
+
+int fiber_suspend(const char *why)
+{
+        struct fiber *fiber = current;
+
+        assert(fiber && fiber->state == FIBER_RUNNING && why);
+        if (!fiber->woken && !fiber->cancelled) {
+                fiber->why = why;
+                fiber->since_usec = clock_boottime_usec();
+                fiber->state = FIBER_SUSPENDED;
+                leave_to_loop(fiber);
+                fiber->why = NULL;
+        }
+        fiber->woken = false;
+        if (!fiber->cancelled)
+                return 0;
+        fiber->cancelled = false;
+        return -ECANCELED;
+}
+
+void fiber_wake(struct fiber *fiber)
+{
+        assert(fiber->state != FIBER_IDLE);
+        if (fiber->state == FIBER_SUSPENDED)
+                make_ready(fiber);
+        else if (fiber->state == FIBER_RUNNING)
+                fiber->woken = true;
+}
+
+void fiber_ask_to_end(struct fiber *fiber)
+{
+        assert(fiber->state != FIBER_IDLE);
+        fiber->ending = true;
+}
+
+void fiber_cancel(struct fiber *fiber)
+{
+        fiber_ask_to_end(fiber);
+        fiber->cancelled = true;
+        fiber_wake(fiber);
+}
+
+bool fiber_is_ending(const struct fiber *fiber)
+{
+        return fiber->ending;
+}
+
+static int on_slept(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct fiber **sleeper = userdata;
+
+        fiber_wake(TAKE_PTR(*sleeper));
+        return 0;
+}
+
+int fiber_sleep(uint64_t usec, const char *why)
+{
+        struct fiber *sleeper = current;
+        sd_event_source *timer = NULL;
+        int r;
+
+        assert(sleeper);
+        r = sd_event_add_time_relative(sd_event_source_get_event(sleeper->fibers->round), &timer,
+                                       CLOCK_BOOTTIME, usec, 1, on_slept, &sleeper);
+        while (r >= 0 && sleeper)
+                r = fiber_suspend(why);
+        sd_event_source_disable_unref(timer);
+        return r < 0 ? r : 0;
+}
+
+/* ---- for people */
+
+const char *fiber_name(const struct fiber *fiber)
+{
+        return fiber->name;
+}
+
+const char *fiber_waits_for(const struct fiber *fiber, uint64_t *ret_since_usec)
+{
+        if (fiber->state != FIBER_SUSPENDED)
+                return NULL;
+        *ret_since_usec = fiber->since_usec;
+        return fiber->why;
+}
+
+void fibers_visit(const struct fibers *fibers, void (*visit)(const struct fiber *fiber, void *userdata),
+                  void *userdata)
+{
+        for (const struct fiber *fiber = fibers->all; fiber; fiber = fiber->next)
+                visit(fiber, userdata);
+}
+
+size_t fiber_stack_used(const struct fiber *fiber, size_t *ret_size)
+{
+        *ret_size = fiber->stack.size;
+        return stack_used(&fiber->stack);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Code that waits, written straight down: a fiber is a function with a stack of its own. Where it waits, it gives the
+ * processor back to the event loop, and goes on from there when something wakes it. One thread, one loop; no fiber is
+ * ever interrupted.
+ *
+ * One place resumes: a source of the loop, once a turn, all that were ready when it began. So no callback of libcurl,
+ * of sd-event or of a store is ever below a fiber's frames: a callback stores its result and wakes. What a fiber has
+ * borrowed (from a store, a list, errno) it must not keep over a wait. A function that may wait is marked _suspends_,
+ * and so is each that calls it.
+ *
+ * The semantics are those of systemd's sd-fiber; this folder goes when Debian's libsystemd has it. The switch is
+ * QEMU's: makecontext() once for a stack, then sigsetjmp() and siglongjmp(), which ask the kernel nothing. A process
+ * with fibers must not have a shadow stack (-fcf-protection=return has no effect without one).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/cleanup.h"
+
+#define _suspends_
+
+struct fiber;
+struct fibers; /* those of one loop, and the stacks that wait for the next ones */
+
+int fibers_new(sd_event *event, struct fibers **ret);
+/* None may be left. NULL is fine. */
+void fibers_free(struct fibers *fibers);
+DEFINE_CLEANUP(struct fibers *, fibers_free);
+size_t fibers_count(const struct fibers *fibers);
+/* Gives the stacks that no fiber uses back to the kernel: for a process at rest, beside malloc_trim(). */
+void fibers_trim(struct fibers *fibers);
+
+/*
+ * entry is called in a later turn, even if the fiber is cancelled before: it owns what userdata holds. `name` is for
+ * people, borrowed, and must live as long. *ret is valid until entry returns, which is the fiber's end; NULL is fine.
+ * -ENOMEM: there is no room for its stack; nothing was started, and fewer at once may do.
+ */
+int fiber_start(struct fibers *fibers, const char *name, void (*entry)(void *userdata), void *userdata,
+                struct fiber **ret);
+
+/* The one that runs; NULL: none does. */
+struct fiber *fiber_current(void);
+/*
+ * Of the current fiber: waits until somebody wakes it. It may be woken for nothing, so what was waited for is asked
+ * again in a loop. `why` is for people, borrowed. 0; -ECANCELED, once for each fiber_cancel(): cleaning up may wait.
+ */
+_warn_unused_ int fiber_suspend(const char *why) _suspends_;
+/* Of the current fiber: waits so long (CLOCK_BOOTTIME). 0; -ECANCELED; another error: there is no timer. */
+_warn_unused_ int fiber_sleep(uint64_t usec, const char *why) _suspends_;
+/* It goes on in a later turn. Of one that runs, its next wait ends at once. */
+void fiber_wake(struct fiber *fiber);
+
+/*
+ * A fiber ends in two steps, and always by returning. Asked to end, it begins nothing new: what starts something and
+ * waits for it looks at fiber_is_ending() first, and returns -ECANCELED. What is in flight may come to its end.
+ * Cancelled, it does not wait for that either: the wait itself returns -ECANCELED.
+ */
+void fiber_ask_to_end(struct fiber *fiber);
+void fiber_cancel(struct fiber *fiber);
+bool fiber_is_ending(const struct fiber *fiber); /* after either */
+
+/* For status and for a look into a core: what it waits for, since when (CLOCK_BOOTTIME); NULL: it does not wait. */
+const char *fiber_name(const struct fiber *fiber);
+const char *fiber_waits_for(const struct fiber *fiber, uint64_t *ret_since_usec);
+void fibers_visit(const struct fibers *fibers, void (*visit)(const struct fiber *fiber, void *userdata),
+                  void *userdata);
+/* How much of its stack was ever touched, of how much there is, in bytes. */
+size_t fiber_stack_used(const struct fiber *fiber, size_t *ret_size);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kube-ask.h. */
+#include "kube/kube-ask.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "kube/transfer.h"
+
+struct asked {
+        struct fiber *fiber;
+        struct kube_answer *answer;
+        bool ended;
+        int error; /* no memory to keep the answer */
+};
+
+static void on_done(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
+{
+        struct asked *asked = userdata;
+        struct kube_answer *answer = asked->answer;
+
+        answer->response = *response;
+        answer->response.error = KUBE_ERROR_NONE;
+        asked->error = kube_error_copy(&response->error, &answer->response.error);
+        answer->body = transfer->body;
+        transfer->body = TEXT_EMPTY;
+        answer->response.body = answer->body.data ? answer->body.data : "";
+        asked->ended = true;
+        fiber_wake(asked->fiber);
+}
+
+int kube_ask(struct kube_client *client, const struct kube_request *request, struct kube_answer *ret)
+{
+        struct kube_request own = *request;
+        struct asked asked = {.fiber = fiber_current(), .answer = ret};
+        struct kube_transfer *transfer;
+        int r;
+
+        assert(asked.fiber && !request->on_done && !request->on_data && !request->on_accepted);
+        *ret = (struct kube_answer){.response = {.error = KUBE_ERROR_NONE, .body = ""}};
+        if (fiber_is_ending(asked.fiber))
+                return -ECANCELED;
+        own.on_done = on_done;
+        own.userdata = &asked;
+        r = kube_client_start(client, &own, &transfer);
+        while (r >= 0 && !asked.ended)
+                r = fiber_suspend(own.path);
+        if (asked.ended) /* also where it was cancelled in the same turn */
+                r = asked.error;
+        else if (r == -ECANCELED)
+                kube_transfer_cancel(transfer);
+        if (r < 0)
+                kube_answer_done(ret);
+        return r;
+}
+
+void kube_answer_done(struct kube_answer *answer)
+{
+        kube_error_done(&answer->response.error);
+        text_done(&answer->body);
+        *answer = (struct kube_answer){.response = {.error = KUBE_ERROR_NONE, .body = ""}};
+}
