@@ -39,7 +39,8 @@ struct fiber {
 };
 
 struct fibers {
-        sd_event_source *round; /* enabled while any is ready */
+        sd_event_source *bottom; /* goes off never; asked before the loop sleeps */
+        sd_event_source *again;  /* enabled while any is ready: the loop must not sleep */
         struct fiber *all, *free;
         struct fiber *ready, **last_ready;
         size_t count;
@@ -115,7 +116,7 @@ static void make_ready(struct fiber *fiber)
         fiber->next_ready = NULL;
         *fibers->last_ready = fiber;
         fibers->last_ready = &fiber->next_ready;
-        r = sd_event_source_set_enabled(fibers->round, SD_EVENT_ON);
+        r = sd_event_source_set_enabled(fibers->again, SD_EVENT_ON);
         assert(r >= 0);
 }
 
@@ -129,9 +130,8 @@ static void unlink_fiber(struct fiber *fiber)
         fiber->fibers->count--;
 }
 
-static int on_round(sd_event_source *source, void *userdata)
+void fibers_turn(struct fibers *fibers)
 {
-        struct fibers *fibers = userdata;
         struct fiber *fiber = fibers->ready;
 
         fibers->ready = NULL;
@@ -147,7 +147,32 @@ static int on_round(sd_event_source *source, void *userdata)
                 }
                 fiber = next;
         }
-        return sd_event_source_set_enabled(source, fibers->ready ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+/* A turn of its own for each round would cost as much as a short run. An exit that a fiber has asked for is not looked at
+ * before the next turn, so the loop must not sleep then either. */
+static int before_sleep(sd_event_source *source _unused_, void *userdata)
+{
+        struct fibers *fibers = userdata;
+        bool any = fibers->ready != NULL;
+
+        if (!any)
+                return 0;
+        fibers_turn(fibers);
+        any = fibers->ready || sd_event_get_exit_code(sd_event_source_get_event(fibers->again), NULL) >= 0;
+        return sd_event_source_set_enabled(fibers->again, any ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static int on_again(sd_event_source *source, void *userdata)
+{
+        const struct fibers *fibers = userdata;
+
+        return fibers->ready ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+static int on_never(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata _unused_)
+{
+        return 0;
 }
 
 int fibers_new(sd_event *event, struct fibers **ret)
@@ -158,11 +183,16 @@ int fibers_new(sd_event *event, struct fibers **ret)
         if (!fibers)
                 return -ENOMEM;
         fibers->last_ready = &fibers->ready;
-        r = sd_event_add_defer(event, &fibers->round, on_round, fibers);
+        r = sd_event_add_defer(event, &fibers->again, on_again, fibers);
         if (r >= 0)
-                r = sd_event_source_set_description(fibers->round, "fibers");
+                r = sd_event_source_set_enabled(fibers->again, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_source_set_enabled(fibers->round, SD_EVENT_OFF);
+                r = sd_event_add_time(event, &fibers->bottom, CLOCK_MONOTONIC, UINT64_MAX, 0, on_never,
+                                      fibers);
+        if (r >= 0)
+                r = sd_event_source_set_prepare(fibers->bottom, before_sleep);
+        if (r >= 0)
+                r = sd_event_source_set_description(fibers->bottom, "fibers");
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(fibers);
@@ -175,7 +205,8 @@ void fibers_free(struct fibers *fibers)
                 return;
         assert(!fibers->all && !current);
         fibers_trim(fibers);
-        sd_event_source_disable_unref(fibers->round);
+        sd_event_source_disable_unref(fibers->bottom);
+        sd_event_source_disable_unref(fibers->again);
         free(fibers);
 }
 
@@ -312,7 +343,7 @@ int fiber_sleep(uint64_t usec, const char *why)
         int r;
 
         assert(sleeper);
-        r = sd_event_add_time_relative(sd_event_source_get_event(sleeper->fibers->round), &timer,
+        r = sd_event_add_time_relative(sd_event_source_get_event(sleeper->fibers->again), &timer,
                                        CLOCK_BOOTTIME, usec, 1, on_slept, &sleeper);
         while (r >= 0 && sleeper)
                 r = fiber_suspend(why);

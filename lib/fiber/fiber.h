@@ -5,8 +5,8 @@
  * processor back to the event loop, and goes on from there when something wakes it. One thread, one loop; no fiber is
  * ever interrupted.
  *
- * One place resumes: a source of the loop, once a turn, all that were ready when it began. So no callback of libcurl,
- * of sd-event or of a store is ever below a fiber's frames: a callback stores its result and wakes. What a fiber has
+ * One place resumes: the bottom of the loop, before it sleeps, all that were ready when the round began. So no callback
+ * of libcurl, of a source or of a store is ever below a fiber's frames: a callback stores its result and wakes. What a fiber has
  * borrowed (from a store, a list, errno) it must not keep over a wait. A function that may wait is marked _suspends_,
  * and so is each that calls it.
  *
@@ -31,6 +31,8 @@ int fibers_new(sd_event *event, struct fibers **ret);
 void fibers_free(struct fibers *fibers);
 DEFINE_CLEANUP(struct fibers *, fibers_free);
 size_t fibers_count(const struct fibers *fibers);
+/* A round out of the loop, for a process that ends: cancelled fibers unwind, and free what they hold. */
+void fibers_turn(struct fibers *fibers);
 /* Gives the stacks that no fiber uses back to the kernel: for a process at rest, beside malloc_trim(). */
 void fibers_trim(struct fibers *fibers);
 
