@@ -215,6 +215,19 @@ static bool say_settling(const struct facts *facts, struct text *text)
         return true;
 }
 
+/* Its run began, and ended without its handler. */
+static bool say_behind(const struct facts *facts, struct text *text)
+{
+        if (!ctl_is(facts->queue, "behind"))
+                return false;
+        text_printf(
+                text,
+                "it waits until watch %s shows what the operator wrote to it: its handler would be shown "
+                "an older object otherwise; `reconciledctl status` says since when the watch is behind",
+                ctl_text(facts->watch, "name"));
+        return true;
+}
+
 static bool say_waits(const struct facts *facts, struct text *text)
 {
         char buffer[64], attempts[96];
@@ -327,9 +340,10 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 static bool conclude(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
-                say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
-                say_awaits,       say_queued,  say_deleting,   say_quarantined, say_permanent, say_settling,
-                say_waits,        say_gone,    say_unreadable, say_due,         say_changed,   say_at_rest,
+                say_uninstalling, say_running,   say_left_out, say_not_synced, say_unknown,
+                say_paused,       say_awaits,    say_behind,   say_queued,     say_deleting,
+                say_quarantined,  say_permanent, say_settling, say_waits,      say_gone,
+                say_unreadable,   say_due,       say_changed,  say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule); i++)

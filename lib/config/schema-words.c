@@ -166,7 +166,7 @@ const struct config_words config_words[] = {
         {"watches[].children.adopt",
          "Takes objects that exist and are nobody's as children. They are released in the end, not deleted."},
         {"watches[].children.events",
-         "Writes an Event for each child that is created, deleted, adopted or released."},
+         "Writes an Event for each child that is created, deleted or released, as for one that is adopted."},
         {"watches[].children.heirs",
          "Children of a former object of the same name that are taken: those in the object's list, or all with its mark."},
         {"watches[].children.prune",

@@ -36,6 +36,7 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
                 .reason = work->reason,
                 .since = entry->ready_since,
                 .due = entry->due,
+                .behind = entry->behind > 0,
         };
 }
 

@@ -18,6 +18,7 @@ struct queue_view {
         enum run_reason reason;
         uint64_t since; /* QUEUED, SUSPECT: since when it could run */
         uint64_t due;   /* DELAYED */
+        bool behind;    /* its last run waits for its watch to show what was written */
 };
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 

@@ -182,6 +182,7 @@ static void write_queue(const struct question *question)
                 json_uint64(json, "waitingFor", now - view.since);
         if (view.state == QUEUE_DELAYED)
                 json_uint64(json, "dueIn", view.due > now ? view.due - now : 0);
+        json_bool(json, "behind", view.behind);
         json_close(json, "},");
 }
 

@@ -114,7 +114,9 @@ static uint64_t watch_unsure(const struct supervisor *supervisor, size_t index)
 
 static uint64_t watch_behind(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->controller.watch[index].behind_realtime > 0;
+        uint64_t since = supervisor->controller.watch[index].behind_realtime, now = clock_realtime_usec();
+
+        return since == 0 || now < since ? 0 : (now - since) / USEC_PER_SEC + 1;
 }
 
 static uint64_t watch_paused(const struct supervisor *supervisor, size_t index)
@@ -242,8 +244,9 @@ static const struct watch_family {
          watch_failed},
         {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
          false, watch_absent},
-        {"reconciled_watch_behind", "watch", "1 while the watch lacks what the operator wrote itself.",
-         GAUGE, false, watch_behind},
+        {"reconciled_watch_behind_seconds", "watch",
+         "Time for which the watch has lacked what the operator wrote itself; 0: it does not.", GAUGE, false,
+         watch_behind},
         {"reconciled_watch_unsure", "watch", "1 while the runs in flight at the last end are unknown.",
          GAUGE, false, watch_unsure},
         {"reconciled_watch_paused", "watch", "1 while the watch is paused: none of its objects run.", GAUGE,

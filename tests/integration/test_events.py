@@ -217,14 +217,16 @@ def test_children_that_come_and_go(start, api, handler, widgets, wanted):
     def config_map(name, **data):
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
-    handler.answer({"children": [config_map("a"), config_map("b")], "events": [{"reason": "First", "note": "two"}]})
+    api.resource("v1", "configmaps", "default").create(body=config_map("theirs"))
+    theirs = {"manifest": config_map("theirs"), "adopt": True}
+    handler.answer({"children": [config_map("a"), config_map("b"), theirs], "events": [{"reason": "First", "note": "two"}]})
     start(children={"events": wanted})
     widgets.create("w")
     wait_event(api, reason="First")
-    handler.answer({"children": [config_map("a", x="1")], "events": [{"reason": "Last", "note": "one"}]})
+    handler.answer({"children": [config_map("a", x="1"), theirs], "events": [{"reason": "Last", "note": "one"}]})
     widgets.merge_patch("w", {"spec": {"size": 2}})
     wait_event(api, reason="Last")
     told = sorted((event["reason"], event["type"], event["note"]) for event in events(api) if event["reason"].startswith("Child"))
-    assert told == ([("ChildCreated", "Normal", "ConfigMap default/a was created"),
+    assert told == [("ChildAdopted", "Normal", "ConfigMap default/theirs was adopted")] + ([("ChildCreated", "Normal", "ConfigMap default/a was created"),
                      ("ChildCreated", "Normal", "ConfigMap default/b was created"),
                      ("ChildDeleted", "Normal", "ConfigMap default/b was deleted")] if wanted else [])

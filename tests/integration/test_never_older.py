@@ -155,6 +155,8 @@ def test_an_object_is_never_older_than_what_was_written_to_it(devserver, operato
     assert told["key"] == "default/w" and "has not shown what this operator wrote to default/w" in told["message"]
     assert operator.ctl.status()["watches"][0]["behindSince"] > 0
     assert "it has not shown what the operator wrote itself" in operator.ctl.run("status").stdout
+    explained = operator.ctl.run("explain", "widgets", "default/w").stdout
+    assert "it waits until watch widgets shows what the operator wrote to it" in explained, explained
     assert len(handler.requests(name="w")) == 1
     devserver.clear_faults()
     devserver.close_watches("cut")

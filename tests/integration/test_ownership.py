@@ -350,6 +350,8 @@ def test_the_log_tells_the_story_of_a_child(start, handler, widgets, config_maps
                      ("DELETED", "ConfigMap default/b"), ("DELETED", "ConfigMap default/a")]
     [changed] = operator.logs(message_id=MESSAGE_ID["CHILD_CHANGED"])
     assert changed["message"].endswith("ConfigMap default/a was changed: data.secret, data.more")
+    runs = [record["run"] for record in operator.logs() if record.get("message_id") in ids]
+    assert runs[0] == runs[1] and runs[2] == runs[3] and len(set(runs)) == 3, runs
 
 
 @pytest.mark.parametrize("answer", [{"reset": True}, {"status": 500}], ids=["reset", "500"])

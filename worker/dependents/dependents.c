@@ -475,13 +475,15 @@ void dependents_tell(const struct dependents *dependents, const struct dependent
                      enum child_write what, const char *fields)
 {
         const struct message_run *order = dependents->run->order;
-        char name[600];
+        char name[600], sequence[24];
 
+        snprintf(sequence, sizeof(sequence), "%llu", (unsigned long long)order->sequence);
         dependent_describe(dependent, name, sizeof(name));
         run_note_write(dependents->run, what, name, fields);
         log_write(write_table[what].level, write_table[what].message_id,
                   LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
-                             {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name}),
+                             {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name},
+                             {"RECONCILED_RUN", sequence}),
                   "watch %s, %s: %s %s%s", order->watch, order->key, name, write_table[what].text, fields);
 }
 

@@ -89,17 +89,18 @@ int run_store_damaged(const struct run *run, const struct record_watch *config)
 void run_log_line(const char *line, void *userdata)
 {
         const struct run *run = userdata;
-        char attempt[24];
+        char attempt[24], sequence[24];
 
         if (recording_is_by_hand(run->worker->recording)) {
                 fprintf(stderr, "%s\n", line);
                 return;
         }
         snprintf(attempt, sizeof(attempt), "%llu", (unsigned long long)run->order->attempt);
+        snprintf(sequence, sizeof(sequence), "%llu", (unsigned long long)run->order->sequence);
         log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
                   LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
                              {"RECONCILED_UID", run->order->uid},
                              {"RECONCILED_ACTION", run_action_name(run->action)},
-                             {"RECONCILED_ATTEMPT", attempt}),
+                             {"RECONCILED_ATTEMPT", attempt}, {"RECONCILED_RUN", sequence}),
                   "%s", line);
 }

@@ -461,9 +461,10 @@ static const char *action_of(const struct run *run)
                                                   : "Reconcile";
 }
 
-/* Changes are many, and the log has them. */
+/* Changes are many, and the log has them. What somebody else has made and the operator takes over is news in any case. */
 static void record_writes(struct recorder *recorder, const struct run *run, struct event event)
 {
+        bool all = run->watch->config->children_events;
         static const char *const reason[CHILD_WRITE_COUNT] = {[CHILD_CREATED] = "ChildCreated",
                                                               [CHILD_DELETED] = "ChildDeleted",
                                                               [CHILD_ADOPTED] = "ChildAdopted",
@@ -474,7 +475,7 @@ static void record_writes(struct recorder *recorder, const struct run *run, stru
         for (size_t i = 0; i < run->writes.count; i++) {
                 const struct record_write *write = &run->writes.item[i];
 
-                if (!reason[write->what])
+                if (!reason[write->what] || (write->what != CHILD_ADOPTED && !all))
                         continue;
                 snprintf(note, sizeof(note), "%s was %s", write->object, child_write_name(write->what));
                 event.reason = reason[write->what];
@@ -499,8 +500,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         if (!recorder || run_is_replay(run) || run_is_of_deletion(run) || run->action == ACTION_FINALIZER ||
             is_of_events(event.watch))
                 return;
-        if (run->watch->config->children_events)
-                record_writes(recorder, run, event);
+        record_writes(recorder, run, event);
         if (result == RESULT_SUCCESS || run->answer.error ||
             (result == RESULT_SETTLING && dependents_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)
