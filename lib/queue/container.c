@@ -73,66 +73,109 @@ struct work **entry_deletion(struct entry *entry, const char *uid)
 
 #define BUCKETS_FIRST 64
 
-static uint64_t entry_hash(unsigned watch, const char *key)
+/* ---- hash tables */
+
+static struct table_node **bucket_of(const struct table *table, uint64_t hash)
 {
-        return XXH3_64bits_withSeed(key, strlen(key), watch);
+        return &table->bucket[hash & (table->bucket_count - 1)];
 }
 
-static struct entry **bucket_of(const struct queue *queue, uint64_t hash)
+static struct table_node *first_of_hash(struct table_node *node, uint64_t hash)
 {
-        return &queue->bucket[hash & (queue->bucket_count - 1)];
+        while (node && node->hash != hash)
+                node = node->chain;
+        return node;
 }
 
-struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key)
+struct table_node *table_look(const struct table *table, uint64_t hash)
 {
-        uint64_t hash = entry_hash(watch, key);
-        struct entry *entry;
-
-        if (queue->bucket_count == 0)
-                return NULL;
-        for (entry = *bucket_of(queue, hash); entry; entry = entry->chain)
-                if (entry->hash == hash && entry->watch == watch && strcmp(entry->key, key) == 0)
-                        break;
-        return entry;
+        return table->bucket_count > 0 ? first_of_hash(*bucket_of(table, hash), hash) : NULL;
 }
 
-/* The table follows the number of entries both ways: a burst must not cost memory for ever. */
-static int table_resize(struct queue *queue, size_t count)
+struct table_node *table_look_on(const struct table_node *node)
 {
-        struct entry **old = queue->bucket, **bucket = calloc(count, sizeof(struct entry *));
-        size_t old_count = queue->bucket_count;
+        return first_of_hash(node->chain, node->hash);
+}
+
+/* The table follows the number of nodes both ways: a burst must not cost memory for ever. */
+static int table_resize(struct table *table, size_t count)
+{
+        struct table_node **old = table->bucket, **bucket = calloc(count, sizeof(struct table_node *));
+        size_t old_count = table->bucket_count;
 
         if (!bucket)
                 return -ENOMEM;
-        queue->bucket = bucket;
-        queue->bucket_count = count;
+        table->bucket = bucket;
+        table->bucket_count = count;
         for (size_t i = 0; i < old_count; i++) {
-                struct entry *entry = old[i];
+                struct table_node *node = old[i];
 
-                while (entry) {
-                        struct entry *next = entry->chain, **place = bucket_of(queue, entry->hash);
+                while (node) {
+                        struct table_node *next = node->chain, **place = bucket_of(table, node->hash);
 
-                        entry->chain = *place;
-                        *place = entry;
-                        entry = next;
+                        node->chain = *place;
+                        *place = node;
+                        node = next;
                 }
         }
         free(old);
         return 0;
 }
 
+int table_insert(struct table *table, struct table_node *node)
+{
+        struct table_node **place;
+
+        if (table->count >= table->bucket_count &&
+            table_resize(table, table->bucket_count ? table->bucket_count * 2 : BUCKETS_FIRST) < 0)
+                return -ENOMEM;
+        place = bucket_of(table, node->hash);
+        node->chain = *place;
+        *place = node;
+        table->count++;
+        return 0;
+}
+
+void table_remove(struct table *table, struct table_node *node)
+{
+        struct table_node **place = bucket_of(table, node->hash);
+
+        while (*place != node)
+                place = &(*place)->chain;
+        *place = node->chain;
+        table->count--;
+        if (table->bucket_count > BUCKETS_FIRST && table->count < table->bucket_count / 8)
+                (void)table_resize(table, table->bucket_count / 2); /* a larger table is no harm */
+}
+
+/* ---- entries */
+
+static uint64_t entry_hash(unsigned watch, const char *key)
+{
+        return XXH3_64bits_withSeed(key, strlen(key), watch);
+}
+
+struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key)
+{
+        struct table_node *node = table_look(&queue->entries, entry_hash(watch, key));
+
+        for (; node; node = table_look_on(node)) {
+                struct entry *entry = (struct entry *)node;
+
+                if (entry->watch == watch && strcmp(entry->key, key) == 0)
+                        return entry;
+        }
+        return NULL;
+}
+
 int entry_table_insert(struct queue *queue, struct entry *entry)
 {
-        struct entry **place;
+        int r;
 
-        if (queue->entry_count >= queue->bucket_count &&
-            table_resize(queue, queue->bucket_count ? queue->bucket_count * 2 : BUCKETS_FIRST) < 0)
-                return -ENOMEM;
-        entry->hash = entry_hash(entry->watch, entry->key);
-        place = bucket_of(queue, entry->hash);
-        entry->chain = *place;
-        *place = entry;
-        queue->entry_count++;
+        entry->node.hash = entry_hash(entry->watch, entry->key);
+        r = table_insert(&queue->entries, &entry->node);
+        if (r < 0)
+                return r;
         entry->older = queue->watch[entry->watch].newest;
         if (entry->older)
                 entry->older->newer = entry;
@@ -142,22 +185,10 @@ int entry_table_insert(struct queue *queue, struct entry *entry)
 
 void entry_table_remove(struct queue *queue, struct entry *entry)
 {
-        struct entry **place;
-
-        if (queue->bucket_count == 0)
-                return;
-        place = bucket_of(queue, entry->hash);
-        while (*place && *place != entry)
-                place = &(*place)->chain;
-        if (!*place)
-                return;
-        *place = entry->chain;
-        queue->entry_count--;
+        table_remove(&queue->entries, &entry->node);
         *(entry->newer ? &entry->newer->older : &queue->watch[entry->watch].newest) = entry->older;
         if (entry->older)
                 entry->older->newer = entry->newer;
-        if (queue->bucket_count > BUCKETS_FIRST && queue->entry_count < queue->bucket_count / 8)
-                (void)table_resize(queue, queue->bucket_count / 2); /* a larger table is no harm */
 }
 
 void entry_list_append(struct entry_list *list, struct entry *entry)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The containers below the queue (lib/queue/container.c): a hash table of entries, doubly linked lists, a
- * binary heap by due time. Only the files of the queue include this.
+ * The containers below the queue (lib/queue/container.c): hash tables, doubly linked lists, a binary heap by
+ * due time; and the turns of tenants (lib/queue/tenant.c). Only the files of the queue include this.
  */
 #include "queue/queue.h"
 
@@ -21,30 +21,68 @@ struct work {
 
 enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED, PLACE_HELD };
 
+/* What stands in a hash table begins with this. */
+struct table_node {
+        struct table_node *chain; /* in its bucket */
+        uint64_t hash;
+};
+
+struct table {
+        struct table_node **bucket;
+        size_t bucket_count, count;
+};
+
+/* In the order in which a tenant's keys go. BY_HAND: a user waits. BEGUN: a run that has begun is finished
+ * first. */
+enum queue_line { LINE_BY_HAND, LINE_BEGUN, LINE_NORMAL, LINE_LOW, LINE_COUNT };
+
 struct entry {
-        struct entry *chain;           /* in its bucket */
+        struct table_node node;
         struct entry *next, *previous; /* in a ready list or the running list */
         struct entry *newer, *older;   /* entries of the same watch */
+        struct tenant *tenant;         /* whose key it is; for as long as the entry is there */
         size_t heap_index;             /* in the heap */
-        uint64_t hash;
-        struct work *deletion; /* pending, oldest first */
-        struct work *update;   /* pending */
-        struct work *nudge;    /* pending; of the UID of the update, if there is one */
-        struct work *current;  /* a worker has it */
+        struct work *deletion;         /* pending, oldest first */
+        struct work *update;           /* pending */
+        struct work *nudge;            /* pending; of the UID of the update, if there is one */
+        struct work *current;          /* a worker has it */
         uint64_t run, due, ready_since;
         unsigned watch;
         enum entry_place place;
-        bool settling;  /* while it is delayed */
-        uint8_t behind; /* runs in a row that ended so */
-        size_t line;    /* the ready list in which it stands: enum queue_priority, or LINE_URGENT */
+        bool settling;        /* while it is delayed */
+        uint8_t behind;       /* runs in a row that ended so */
+        enum queue_line line; /* the ready list of its tenant in which it stands */
         char key[];
 };
 
-#define LINE_URGENT QUEUE_PRIORITY_COUNT
-#define LINE_COUNT  (QUEUE_PRIORITY_COUNT + 1)
-
 struct entry_list {
         struct entry *first, *last;
+};
+
+/*
+ * All keys of a namespace in a watch; of a kind without namespaces, all keys of the watch. It is there while
+ * one of its keys is not at rest. Tenants that have something in a line stand in the ring of that line, and
+ * the first one has the next turn. In the ring of LINE_NORMAL stand those that have something in LINE_BEGUN,
+ * too: that is a line of its own only while the watch is paused.
+ */
+struct tenant {
+        struct table_node node;
+        unsigned watch;
+        size_t entries;         /* keys, wherever they are */
+        size_t queued, running; /* of these */
+        struct entry_list ready[LINE_COUNT];
+        unsigned picks; /* of LINE_BEGUN and LINE_NORMAL, for ageing */
+        struct {
+                bool is_in;
+                struct tenant *next, *previous;
+        } ring[LINE_COUNT];
+        size_t length;
+        char name[]; /* `length` bytes, and a NUL */
+};
+
+struct tenant_ring {
+        struct tenant *first, *last;
+        size_t count;
 };
 
 struct entry_heap {
@@ -53,12 +91,12 @@ struct entry_heap {
 };
 
 struct queue_watch {
-        struct entry_list ready[LINE_COUNT];
-        struct entry *newest; /* newest of all the watch's entries */
+        struct tenant_ring ring[LINE_COUNT];
+        unsigned passed[LINE_COUNT]; /* picks in a row that a ring with somebody in it was not chosen */
+        struct entry *newest;        /* newest of all the watch's entries */
         bool paused, closed;
         struct queue_counts counts;
         unsigned concurrency;
-        unsigned picks;
         uint64_t kind;  /* 0: its objects are those of no other watch */
         bool has_twins; /* another watch is, or was, of its kind */
 };
@@ -67,10 +105,10 @@ struct queue {
         struct queue_watch *watch;
         size_t watch_count;
         size_t turn; /* the watch that is asked first, next time */
-        struct entry **bucket;
-        size_t bucket_count, entry_count;
+        struct table entries, tenants;
         struct entry_list running, suspects;
         uint64_t alone; /* the run beside which nothing else starts; 0 */
+        bool was_alone; /* the last run: now it is the turn of others */
         struct entry_heap heap;
         uint64_t last_run;
 };
@@ -89,12 +127,19 @@ struct work **entry_deletion(struct entry *entry, const char *uid);
 /* lib/queue/queue.c */
 /* After its work has changed. */
 void entry_review(struct queue *queue, struct entry *entry, uint64_t now);
+void entry_unplace(struct queue *queue, struct entry *entry);
+void entry_go(struct queue *queue, struct entry *entry); /* frees one that has no place */
 
 /* lib/queue/container.c */
+/* The first of this hash, and the next one; NULL: none. */
+struct table_node *table_look(const struct table *table, uint64_t hash);
+struct table_node *table_look_on(const struct table_node *node);
+int table_insert(struct table *table, struct table_node *node); /* by its hash; -ENOMEM */
+void table_remove(struct table *table, struct table_node *node);
+
 struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key);
 int entry_table_insert(struct queue *queue, struct entry *entry);
-void entry_table_remove(struct queue *queue,
-                        struct entry *entry); /* an entry that is not in it is ignored */
+void entry_table_remove(struct queue *queue, struct entry *entry);
 
 /* The entry of the same object in another watch of its kind than `own`, the first one from *watch on; NULL:
  * none. */
@@ -110,3 +155,13 @@ int entry_heap_reserve(struct entry_heap *heap, size_t count);
 void entry_heap_insert(struct entry_heap *heap, struct entry *entry);
 void entry_heap_remove(struct entry_heap *heap, struct entry *entry);
 struct entry *entry_heap_first(const struct entry_heap *heap);
+
+/* lib/queue/tenant.c */
+int tenant_find(struct queue *queue,
+                struct entry *entry); /* the one of this entry's key, or a new one; -ENOMEM */
+void tenant_leave(struct queue *queue, struct entry *entry); /* the entry goes */
+/* Into the entry's line and out of it. again: in front, as if it had not been picked. */
+void tenant_wait(struct queue *queue, struct entry *entry, bool again);
+void tenant_wait_over(struct queue *queue, struct entry *entry);
+bool tenant_may_pick(const struct queue_watch *watch);
+struct entry *tenant_pick(struct queue_watch *watch); /* whose turn it is; the turn is over with that */

@@ -7,6 +7,32 @@
 
 #include "queue/internal.h"
 
+int queue_new(struct queue **ret)
+{
+        struct queue *queue = calloc(1, sizeof(*queue));
+
+        if (!queue)
+                return -ENOMEM;
+        *ret = queue;
+        return 0;
+}
+
+void queue_free(struct queue *queue)
+{
+        if (!queue)
+                return;
+        for (size_t i = 0; i < queue->watch_count; i++)
+                while (queue->watch[i].newest) {
+                        entry_unplace(queue, queue->watch[i].newest);
+                        entry_go(queue, queue->watch[i].newest);
+                }
+        free(queue->entries.bucket);
+        free(queue->tenants.bucket);
+        free(queue->heap.entry);
+        free(queue->watch);
+        free(queue);
+}
+
 int queue_add_watch(struct queue *queue, unsigned concurrency)
 {
         struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));
@@ -50,4 +76,26 @@ void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, con
                         entry_head(twin)->not_before = now;
                         entry_review(queue, twin, now);
                 }
+}
+
+#define CLEAR_MAX 1000 /* entries at once: they are four allocations each */
+
+int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        struct queue_watch *cleared = &queue->watch[watch];
+
+        assert(watch < queue->watch_count);
+        if (cleared->counts.running > 0)
+                return -EBUSY;
+        for (size_t i = 0; i < CLEAR_MAX && cleared->newest; i++) {
+                struct entry *entry = cleared->newest;
+
+                entry_unplace(queue, entry);
+                entry_go(queue, entry);
+        }
+        if (cleared->newest)
+                return -EAGAIN;
+        assert(cleared->counts.queued == 0 && cleared->counts.delayed == 0 && cleared->counts.settling == 0);
+        *cleared = (struct queue_watch){.concurrency = concurrency};
+        return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * The queue of the supervisor: see queue.h for what it promises.
  *
- * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its watch,
+ * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its tenant,
  * or in the heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
  * change takes the entry out first (entry_unplace) and places it again. What must never happen: an entry
  * without work that is not freed, work that is dropped without being handled or superseded.
@@ -48,36 +48,6 @@ static void entry_free(struct entry *entry)
         free(entry);
 }
 
-int queue_new(struct queue **ret)
-{
-        struct queue *queue = calloc(1, sizeof(*queue));
-
-        if (!queue)
-                return -ENOMEM;
-        *ret = queue;
-        return 0;
-}
-
-void queue_free(struct queue *queue)
-{
-        if (!queue)
-                return;
-        for (size_t i = 0; i < queue->bucket_count; i++) {
-                struct entry *entry = queue->bucket[i];
-
-                while (entry) {
-                        struct entry *next = entry->chain;
-
-                        entry_free(entry);
-                        entry = next;
-                }
-        }
-        free(queue->bucket);
-        free(queue->heap.entry);
-        free(queue->watch);
-        free(queue);
-}
-
 /* ---- places */
 
 /* A run that has begun is finished first, and a user waits for a run that was asked for by hand. */
@@ -86,12 +56,21 @@ static bool is_urgent(const struct work *work)
         return work->urgent || work->reason == RUN_SETTLING;
 }
 
-static size_t line_of(const struct work *work)
+static enum queue_line line_of(const struct work *work)
 {
-        return is_urgent(work) ? LINE_URGENT : (size_t)work->priority;
+        return work->urgent                     ? LINE_BY_HAND
+               : work->reason == RUN_SETTLING   ? LINE_BEGUN
+               : work->priority == QUEUE_NORMAL ? LINE_NORMAL
+                                                : LINE_LOW;
 }
 
-static void entry_unplace(struct queue *queue, struct entry *entry)
+static void count_queued(struct queue_watch *watch, struct entry *entry, int change)
+{
+        watch->counts.queued += (size_t)change;
+        entry->tenant->queued += (size_t)change;
+}
+
+void entry_unplace(struct queue *queue, struct entry *entry)
 {
         struct queue_watch *watch = &queue->watch[entry->watch];
         const struct queue_counts *counts = &watch->counts;
@@ -104,19 +83,20 @@ static void entry_unplace(struct queue *queue, struct entry *entry)
         case PLACE_NONE:
                 return;
         case PLACE_READY:
-                entry_list_remove(&watch->ready[entry->line], entry);
-                watch->counts.queued--;
+                tenant_wait_over(queue, entry);
+                count_queued(watch, entry, -1);
                 break;
         case PLACE_SUSPECT:
                 entry_list_remove(&queue->suspects, entry);
-                watch->counts.queued--;
+                count_queued(watch, entry, -1);
                 break;
         case PLACE_RUNNING:
                 entry_list_remove(&queue->running, entry);
                 watch->counts.running--;
+                entry->tenant->running--;
                 break;
         case PLACE_HELD:
-                watch->counts.queued--;
+                count_queued(watch, entry, -1);
                 break;
         case PLACE_DELAYED:
                 entry_heap_remove(&queue->heap, entry);
@@ -138,6 +118,7 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->place = PLACE_RUNNING;
                 entry_list_append(&queue->running, entry);
                 watch->counts.running++;
+                entry->tenant->running++;
         } else if (head->not_before > now) {
                 entry->place = PLACE_DELAYED;
                 entry->due = head->not_before;
@@ -148,19 +129,26 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
         } else if (watch->has_twins && twin_runs(queue, entry)) {
                 entry->place = PLACE_HELD;
                 entry->ready_since = now;
-                watch->counts.queued++;
+                count_queued(watch, entry, 1);
         } else if (head->suspect) {
                 entry->place = PLACE_SUSPECT;
                 entry->ready_since = now;
                 entry_list_append(&queue->suspects, entry);
-                watch->counts.queued++;
+                count_queued(watch, entry, 1);
         } else {
                 entry->place = PLACE_READY;
                 entry->line = line_of(head);
                 entry->ready_since = now;
-                entry_list_append(&watch->ready[entry->line], entry);
-                watch->counts.queued++;
+                tenant_wait(queue, entry, false);
+                count_queued(watch, entry, 1);
         }
+}
+
+void entry_go(struct queue *queue, struct entry *entry)
+{
+        entry_table_remove(queue, entry);
+        tenant_leave(queue, entry);
+        entry_free(entry);
 }
 
 /* Places an entry that still has work; frees one that has none. Returns whether it is at rest now. */
@@ -171,8 +159,7 @@ static bool entry_settle(struct queue *queue, struct entry *entry, uint64_t now)
                 entry_place(queue, entry, now);
                 return false;
         }
-        entry_table_remove(queue, entry);
-        entry_free(entry);
+        entry_go(queue, entry);
         return true;
 }
 
@@ -355,9 +342,13 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
         entry = entry_new(watch, item->key);
         if (!entry)
                 return -ENOMEM;
-        if (push_work(entry, item) < 0 || entry_table_insert(queue, entry) < 0 ||
-            entry_heap_reserve(&queue->heap, queue->entry_count) < 0) {
-                entry_table_remove(queue, entry);
+        if (push_work(entry, item) < 0 || entry_heap_reserve(&queue->heap, queue->entries.count + 1) < 0 ||
+            tenant_find(queue, entry) < 0) {
+                entry_free(entry);
+                return -ENOMEM;
+        }
+        if (entry_table_insert(queue, entry) < 0) {
+                tenant_leave(queue, entry);
                 entry_free(entry);
                 return -ENOMEM;
         }
@@ -382,22 +373,8 @@ static void release_due(struct queue *queue, uint64_t now)
 
 static bool watch_may_run(const struct queue_watch *watch)
 {
-        bool ordinary = watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first;
-
-        return !watch->closed && (watch->ready[LINE_URGENT].first || (ordinary && !watch->paused)) &&
+        return !watch->closed && tenant_may_pick(watch) &&
                (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
-}
-
-static struct entry *watch_pick(struct queue_watch *watch)
-{
-        struct entry *normal = watch->ready[QUEUE_NORMAL].first, *low = watch->ready[QUEUE_LOW].first;
-
-        if (watch->ready[LINE_URGENT].first)
-                return watch->ready[LINE_URGENT].first;
-        watch->picks++;
-        if (!normal || (low && watch->picks % QUEUE_AGEING == 0))
-                return low;
-        return normal;
 }
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
@@ -447,7 +424,7 @@ static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *r
 
                 if (!watch_may_run(&queue->watch[turn]))
                         continue;
-                entry_start(queue, watch_pick(&queue->watch[turn]), now, ret);
+                entry_start(queue, tenant_pick(&queue->watch[turn]), now, ret);
                 queue->turn = (turn + 1) % queue->watch_count;
                 return true;
         }
@@ -470,7 +447,8 @@ static struct entry *next_suspect(const struct queue *queue)
         return entry;
 }
 
-/* Last, and alone: whatever it does harms nobody else's run. But not never. */
+/* Last, and alone: whatever it does harms nobody else's run. But not never; and where many of them have lost
+ * their patience, each second run is another's. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
 {
         struct entry *suspect;
@@ -479,7 +457,8 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
                 return false;
         release_due(queue, now);
         suspect = next_suspect(queue);
-        if (!suspect || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
+        if (!suspect || queue->was_alone || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
+                queue->was_alone = false;
                 if (next_ordinary(queue, now, ret))
                         return true;
         }
@@ -488,6 +467,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         assert(suspect->place == PLACE_SUSPECT);
         entry_start(queue, suspect, now, ret);
         queue->alone = ret->id;
+        queue->was_alone = true;
         return true;
 }
 
@@ -612,8 +592,8 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now)
         if (entry_settle(queue, entry, now) || entry->place != PLACE_READY)
                 return 0;
         entry->ready_since = ready_since;
-        entry_list_remove(&queue->watch[entry->watch].ready[entry->line], entry);
-        entry_list_prepend(&queue->watch[entry->watch].ready[entry->line], entry);
+        tenant_wait_over(queue, entry);
+        tenant_wait(queue, entry, true);
         return 0;
 }
 
@@ -674,27 +654,4 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
                 work_free(work);
         }
         entry_lost(queue, entry, now);
-}
-
-#define CLEAR_MAX 1000 /* entries at once: they are four allocations each */
-
-int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
-{
-        struct queue_watch *cleared = &queue->watch[watch];
-
-        assert(watch < queue->watch_count);
-        if (cleared->counts.running > 0)
-                return -EBUSY;
-        for (size_t i = 0; i < CLEAR_MAX && cleared->newest; i++) {
-                struct entry *entry = cleared->newest;
-
-                entry_unplace(queue, entry);
-                entry_table_remove(queue, entry);
-                entry_free(entry);
-        }
-        if (cleared->newest)
-                return -EAGAIN;
-        assert(cleared->counts.queued == 0 && cleared->counts.delayed == 0 && cleared->counts.settling == 0);
-        *cleared = (struct queue_watch){.concurrency = concurrency};
-        return 0;
 }

@@ -20,9 +20,11 @@
  * A watch that is paused runs nothing but what is not over (settling) and what was asked for by hand
  * (urgent); everything else is kept.
  *
- * Order: round robin between watches that have work and are below their concurrency; within a watch that
- * same work first, then normal before low priority, FIFO, with ageing: every QUEUE_AGEING-th pick of a watch
- * takes the oldest low one.
+ * Order: round robin between watches that have work and are below their concurrency; within a watch normal
+ * before low priority; in each of them round robin between namespaces; in a namespace what has begun
+ * (settling) before what is new, FIFO. What was asked for by hand goes before all that. With ageing: every
+ * QUEUE_AGEING-th pick takes what was passed over. So of many tenants each has its turn, however many keys one
+ * of them has, and nothing that may run waits for ever: QUEUE_OVERTAKEN().
  */
 #include <stdbool.h>
 #include <stddef.h>
