@@ -80,8 +80,9 @@ struct watcher {
         sd_event_source *full_source;
 
         struct {
-                uint64_t credit;   /* so many changes may be announced */
-                char *sweep_after; /* stored objects up to this key are announced; NULL: no sweep */
+                uint64_t credit;     /* so many changes may be announced */
+                size_t sweep_passed; /* changes that were announced since something was swept */
+                char *sweep_after;   /* stored objects up to this key are announced; NULL: no sweep */
                 bool swept, swept_again;
                 sd_event_source *source;  /* commits and announces when the loop has nothing else to do */
                 uint64_t asked_monotonic; /* since when that is to be done */

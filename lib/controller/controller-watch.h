@@ -75,6 +75,8 @@ struct watch {
         struct refusal refusal;
         bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t credit_given, credit_used;
+        uint64_t credit_runs,
+                credit_monotonic; /* runs that have ended since there was none, and when some was given */
         /* OWED pages: where the next one begins. */
         bool owed_streaming;
         bool owes_nothing; /* the ledger knew none of its objects when its watcher began */

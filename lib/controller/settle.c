@@ -24,12 +24,17 @@
 
 /* ---- what leaves after the commit */
 
+#define PORTION    (CREDIT_LIMIT / 4)
+#define HURRY_USEC (5 * USEC_PER_MSEC)
+
 /* Credit bounds how much may still be announced; with what is queued it never exceeds the limit. Delayed
- * keys hold none: a crowd that fails must not starve new ones. Given in portions, not one by one. */
-static void give_credit(struct watch *watch)
+ * keys hold none: a crowd that fails must not starve new ones. Given in portions; a watcher that has none left, but the
+ * spare one, gets one for each run that has ended, also where the queue is full of a crowd that comes back again and again.
+ * So what waits there, where namespaces take turns, too, moves on with every run. */
+static uint64_t credit_due(struct watch *watch)
 {
         const struct controller *controller = watch->controller;
-        uint64_t unused = watch->credit_given - watch->credit_used;
+        uint64_t unused = watch->credit_given - watch->credit_used, now = controller->now.monotonic;
         /* While the operator is uninstalled, what else is queued waits for nothing. */
         uint64_t queued = controller->uninstall.active
                                   ? 0
@@ -38,9 +43,23 @@ static void give_credit(struct watch *watch)
         uint64_t grant = taken < CREDIT_LIMIT ? CREDIT_LIMIT - taken : 0;
 
         assert(watch->credit_used <= watch->credit_given);
-        if (!watch->is_up || grant < CREDIT_LIMIT / 4)
+        if (grant >= PORTION)
+                return grant;
+        if (unused > CREDIT_SPARE)
+                watch->credit_runs = 0;
+        return now - watch->credit_monotonic < HURRY_USEC ? 0 : watch->credit_runs;
+}
+
+static void give_credit(struct watch *watch)
+{
+        const struct controller *controller = watch->controller;
+        uint64_t grant = watch->is_up ? credit_due(watch) : 0;
+
+        if (grant == 0)
                 return;
         watch->credit_given += grant;
+        watch->credit_runs = 0;
+        watch->credit_monotonic = controller->now.monotonic;
         controller->effects->credit(controller->userdata, watch, grant, false);
 }
 

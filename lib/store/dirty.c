@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dirty index: keys that are not announced yet. It is the overflow of the supervisor's queue, so it is
- * on disk and of any length. An entry is found by its sequence (the order) and by key (coalescing): one for
+ * on disk and of any length. An entry is found by its place (the order) and by key (coalescing): one for
  * the update of a key, one for each UID of it that was deleted, or of what it owns something has changed:
  * two owners of one name are two owners.
  */
@@ -36,14 +36,65 @@ static void sequence_bytes(uint64_t sequence, unsigned char bytes[8])
                 bytes[i] = (unsigned char)(sequence >> (56 - 8 * i));
 }
 
-static uint64_t sequence_value(const MDB_val *key)
+/* ---- places: namespace NUL sequence. Namespaces take turns, and the next one is found by its name: however
+ * many there are, that takes one look, and no memory. */
+
+static size_t namespace_length(const char *key)
 {
-        const unsigned char *bytes = key->mv_data;
+        const char *slash = strchr(key, '/');
+        size_t length = slash ? (size_t)(slash - key) : 0;
+
+        return length < DIRTY_NAMESPACE_MAX ? length
+                                            : DIRTY_NAMESPACE_MAX; /* longer ones share their turns */
+}
+
+static MDB_val place_of(const char *key, const unsigned char sequence[8], char buffer[PLACE_MAX])
+{
+        size_t length = namespace_length(key);
+
+        memcpy(buffer, key, length);
+        buffer[length] = '\0';
+        memcpy(buffer + length + 1, sequence, 8);
+        return (MDB_val){length + 1 + 8, buffer};
+}
+
+uint64_t dirty_sequence(const MDB_val *place)
+{
+        const unsigned char *bytes = place->mv_data;
         uint64_t sequence = 0;
 
-        for (size_t i = 0; i < 8 && i < key->mv_size; i++)
+        for (size_t i = place->mv_size < 8 ? 0 : place->mv_size - 8; i < place->mv_size; i++)
                 sequence = sequence << 8 | bytes[i];
         return sequence;
+}
+
+/* The oldest entry of the namespace behind the one that had the last turn. */
+static int next_turn(const struct store *store, MDB_cursor *cursor, MDB_val *ret_place, MDB_val *ret_value)
+{
+        char behind[DIRTY_NAMESPACE_MAX + 1];
+        size_t length = strlen(store->turn);
+        int r;
+
+        memcpy(behind, store->turn, length);
+        behind[length] = '\1'; /* all its places have a NUL there */
+        *ret_place = (MDB_val){length + 1, behind};
+        r = store_errno(mdb_cursor_get(cursor, ret_place, ret_value, MDB_SET_RANGE));
+        return r == -ENOENT ? store_errno(mdb_cursor_get(cursor, ret_place, ret_value, MDB_FIRST)) : r;
+}
+
+static bool is_same_turn(const struct store *store, const MDB_val *place)
+{
+        size_t length = strlen(store->turn);
+
+        return place->mv_size == length + 1 + 8 && memcmp(place->mv_data, store->turn, length + 1) == 0;
+}
+
+static void note_turn(struct store *store, const char *key)
+{
+        size_t length = namespace_length(key);
+
+        memcpy(store->turn, key, length);
+        store->turn[length] = '\0';
 }
 
 static int index_key(const struct record_change *change, char buffer[KEY_MAX], MDB_val *ret)
@@ -68,7 +119,7 @@ static int encode(uint64_t sequence, const struct record_change *change, struct 
 }
 
 /* Borrows from the value. */
-static int decode_change(const MDB_val *key, const MDB_val *value, struct record_change *ret)
+static int decode_change(const MDB_val *place, const MDB_val *value, struct record_change *ret)
 {
         const char *data = value->mv_data, *end = data + value->mv_size;
         struct dirty_header header;
@@ -77,7 +128,7 @@ static int decode_change(const MDB_val *key, const MDB_val *value, struct record
         if (value->mv_size < sizeof(header))
                 return -EBADMSG;
         memcpy(&header, data, sizeof(header));
-        if (dirty_checksum(sequence_value(key), data, value->mv_size) != header.checksum)
+        if (dirty_checksum(dirty_sequence(place), data, value->mv_size) != header.checksum)
                 return -EBADMSG;
         data += sizeof(header);
         for (size_t i = 0; i < ELEMENTS(string); i++) {
@@ -89,7 +140,7 @@ static int decode_change(const MDB_val *key, const MDB_val *value, struct record
                 data = zero + 1;
         }
         *ret = (struct record_change){
-                .sequence = sequence_value(key),
+                .sequence = dirty_sequence(place),
                 .kind = header.kind,
                 .key = string[0],
                 .uid = string[1],
@@ -115,37 +166,39 @@ static void pending_done(struct pending *pending)
 /* The key's pending update, as a copy. -ENOENT: there is none. */
 static int pending_update(struct store *store, const char *key, struct pending *ret)
 {
-        char buffer[KEY_MAX];
-        MDB_val index, sequence, value, copy;
+        char buffer[KEY_MAX], place_buffer[PLACE_MAX];
+        MDB_val index, sequence, place, value, copy;
         int r = tombstone_key(key, "", buffer, &index);
 
         if (r >= 0)
                 r = store_errno(
                         mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence));
-        if (r >= 0)
-                r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &sequence, &value));
         if (r >= 0 && sequence.mv_size != sizeof(ret->bytes))
                 r = -EBADMSG;
         if (r < 0)
                 return r;
         memcpy(ret->bytes, sequence.mv_data, sizeof(ret->bytes));
+        place = place_of(key, ret->bytes, place_buffer);
+        r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &place, &value));
+        if (r < 0)
+                return r;
         r = text_append(&ret->record, value.mv_data, value.mv_size);
         copy = (MDB_val){ret->record.size, ret->record.data};
-        return r < 0 ? r : decode_change(&sequence, &copy, &ret->change);
+        return r < 0 ? r : decode_change(&place, &copy, &ret->change);
 }
 
 static int drop_update(struct store *store, struct pending *pending)
 {
-        MDB_val index, sequence = {sizeof(pending->bytes), pending->bytes};
-        char buffer[KEY_MAX];
+        char buffer[KEY_MAX], place_buffer[PLACE_MAX];
+        MDB_val index, place = place_of(pending->change.key, pending->bytes, place_buffer);
         int r = tombstone_key(pending->change.key, "", buffer, &index);
 
         if (r >= 0)
-                r = entry_remove(store, TABLE_DIRTY, &sequence);
+                r = entry_remove(store, TABLE_DIRTY, &place);
         return r < 0 ? r : entry_remove(store, TABLE_DIRTY_INDEX, &index);
 }
 
-/* The place in the order: the one that the key has already, or a new one at the end. */
+/* The place in its namespace: the one that the key has already, or a new one at the end. */
 static int find_sequence(struct store *store, MDB_val *index, unsigned char bytes[8])
 {
         MDB_val found;
@@ -163,13 +216,13 @@ static int find_sequence(struct store *store, MDB_val *index, unsigned char byte
 
 /* Of several children that have changed, all versions are told, so that the owner's run is told apart from others. "": too
  * many, or one of them is unknown. */
-static int add_versions(struct store *store, MDB_val *sequence, const char *version, struct text *out)
+static int add_versions(struct store *store, MDB_val *place, const char *version, struct text *out)
 {
         struct record_change old;
         MDB_val value;
 
-        if (mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
-            decode_change(sequence, &value, &old) >= 0) {
+        if (mdb_get(store->transaction, store->table[TABLE_DIRTY], place, &value) == 0 &&
+            decode_change(place, &value, &old) >= 0) {
                 if (!version[0] || !old.resource_version[0] ||
                     strlen(old.resource_version) + 1 + strlen(version) > DIRTY_VERSIONS_MAX)
                         return text_append_string(out, "");
@@ -179,13 +232,13 @@ static int add_versions(struct store *store, MDB_val *sequence, const char *vers
 }
 
 /* An event outranks a first sync: what changed since must not wait behind everything that merely exists. */
-static bool was_event(struct store *store, MDB_val *sequence)
+static bool was_event(struct store *store, MDB_val *place)
 {
         struct record_change old;
         MDB_val value;
 
-        return mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
-               decode_change(sequence, &value, &old) >= 0 && !old.first;
+        return mdb_get(store->transaction, store->table[TABLE_DIRTY], place, &value) == 0 &&
+               decode_change(place, &value, &old) >= 0 && !old.first;
 }
 
 static int put_change(struct store *store, const struct record_change *change)
@@ -193,28 +246,29 @@ static int put_change(struct store *store, const struct record_change *change)
         _cleanup_text_ struct text record = TEXT_EMPTY, versions = TEXT_EMPTY;
         struct record_change merged = *change;
         unsigned char bytes[8];
-        char buffer[KEY_MAX];
-        MDB_val index, sequence = {8, bytes}, value;
+        char buffer[KEY_MAX], place_buffer[PLACE_MAX];
+        MDB_val index, sequence = {sizeof(bytes), bytes}, place, value;
         int r = index_key(change, buffer, &index);
 
         if (r >= 0)
                 r = find_sequence(store, &index, bytes);
         if (r < 0)
                 return r;
-        if (merged.first && was_event(store, &sequence))
+        place = place_of(change->key, bytes, place_buffer);
+        if (merged.first && was_event(store, &place))
                 merged.first = false;
         if (change->kind == CHANGE_CHILD) {
-                r = add_versions(store, &sequence, change->resource_version, &versions);
+                r = add_versions(store, &place, change->resource_version, &versions);
                 if (r < 0)
                         return r;
                 merged.resource_version = versions.data ? versions.data : "";
         }
-        r = encode(sequence_value(&sequence), &merged, &record);
+        r = encode(dirty_sequence(&place), &merged, &record);
         if (r < 0)
                 return r;
         value = (MDB_val){record.size, record.data};
         store->batch_objects++;
-        r = entry_put(store, TABLE_DIRTY, &sequence, &value, 0);
+        r = entry_put(store, TABLE_DIRTY, &place, &value, 0);
         return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence, 0);
 }
 
@@ -247,10 +301,10 @@ static int take_one(struct store *store, const MDB_val *key, const MDB_val *valu
                     void *userdata)
 {
         struct record_change change;
-        unsigned char bytes[8];
-        char buffer[KEY_MAX];
-        MDB_val index, sequence = {sizeof(bytes), bytes};
-        int r = key->mv_size == sizeof(bytes) ? decode_change(key, value, &change) : -EBADMSG;
+        char buffer[KEY_MAX], bytes[PLACE_MAX];
+        MDB_val index, place = {key->mv_size, bytes};
+        int r = key->mv_size > 8 && key->mv_size <= sizeof(bytes) ? decode_change(key, value, &change)
+                                                                  : -EBADMSG;
 
         if (r >= 0)
                 r = index_key(&change, buffer, &index);
@@ -258,28 +312,49 @@ static int take_one(struct store *store, const MDB_val *key, const MDB_val *valu
                 r = visit(&change, userdata);
         if (r < 0)
                 return r;
-        memcpy(bytes, key->mv_data, sizeof(bytes));
+        note_turn(store, change.key);
+        memcpy(bytes, key->mv_data, key->mv_size);
         r = entry_remove(store, TABLE_DIRTY_INDEX, &index);
         if (r >= 0 || r == -ENOENT)
-                r = entry_remove(store, TABLE_DIRTY, &sequence);
+                r = entry_remove(store, TABLE_DIRTY, &place);
         store->batch_objects++;
         return r;
 }
 
-int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata)
+static int open_dirty_cursor(struct store *store, MDB_cursor **ret)
 {
-        MDB_cursor *cursor;
-        MDB_val key, value;
         int r = store_begin(store);
 
-        if (r >= 0)
-                r = store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_DIRTY], &cursor));
+        return r < 0 ? r : store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_DIRTY], ret));
+}
+
+bool store_dirty_turns(struct store *store)
+{
+        MDB_cursor *cursor;
+        MDB_val place, value;
+        bool turns;
+
+        if (store_dirty_count(store) == 0 || open_dirty_cursor(store, &cursor) < 0)
+                return false;
+        turns = next_turn(store, cursor, &place, &value) >= 0 && !is_same_turn(store, &place);
+        mdb_cursor_close(cursor);
+        return turns;
+}
+
+int store_dirty_take(struct store *store, size_t max, size_t spare, store_dirty_t visit, void *userdata)
+{
+        MDB_cursor *cursor;
+        MDB_val place, value;
+        int r = open_dirty_cursor(store, &cursor);
+
         if (r < 0)
                 return r;
         for (size_t i = 0; i < max && r >= 0; i++) {
-                r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
+                r = next_turn(store, cursor, &place, &value);
+                if (r >= 0 && i + spare >= max && is_same_turn(store, &place))
+                        break;
                 if (r >= 0)
-                        r = take_one(store, &key, &value, visit, userdata);
+                        r = take_one(store, &place, &value, visit, userdata);
         }
         mdb_cursor_close(cursor);
         return r == -ENOENT ? 0 : r;

@@ -22,6 +22,11 @@ enum store_table {
 #define MAP_SIZE ((size_t)64 << 30)
 #define KEY_MAX  511 /* LMDB's own limit */
 
+/* dirty.c: bytes of a namespace that count, and of a place in the dirty index. */
+#define DIRTY_NAMESPACE_MAX 255
+#define PLACE_MAX           (DIRTY_NAMESPACE_MAX + 1 + 8)
+uint64_t dirty_sequence(const MDB_val *place);
+
 /* The number and the sum of the entries that a table must hold: see entry.c. */
 struct table_sum {
         uint64_t entries, sum;
@@ -34,8 +39,9 @@ struct store {
         MDB_dbi table[TABLE_COUNT];
         MDB_txn *transaction; /* the writer's, while one is open */
         size_t batch_objects, batch_bytes;
-        uint64_t sequence;                 /* last one given */
-        struct table_sum sum[TABLE_COUNT]; /* with the open transaction; TABLE_META's is not used */
+        uint64_t sequence;                  /* last one given */
+        char turn[DIRTY_NAMESPACE_MAX + 1]; /* the namespace that was the last to be announced (dirty.c) */
+        struct table_sum sum[TABLE_COUNT];  /* with the open transaction; TABLE_META's is not used */
         bool sums_changed;
         uint64_t space; /* so much of the file has blocks; before it is looked at, 0 */
         bool in_order;  /* every object so far came behind all others; `last` is the last one */

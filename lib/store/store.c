@@ -81,15 +81,9 @@ static int raise_sequence(struct store *store)
                 r = store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_DIRTY], &cursor));
         if (r < 0)
                 return r;
-        r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_LAST));
-        if (r >= 0 && key.mv_size == 8) {
-                uint64_t last = 0;
-
-                for (size_t i = 0; i < 8; i++)
-                        last = last << 8 | ((const unsigned char *)key.mv_data)[i];
-                if (last > store->sequence)
-                        store->sequence = last;
-        }
+        while ((r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) >= 0)
+                if (dirty_sequence(&key) > store->sequence)
+                        store->sequence = dirty_sequence(&key);
         mdb_cursor_close(cursor);
         return r == -ENOENT ? 0 : r;
 }

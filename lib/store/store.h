@@ -10,7 +10,8 @@
  * "clean", and a store that is neither clean nor of this boot is not even opened; nor is one that a user of
  * it has died over (suspect.h).
  *
- * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
+ * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (namespace NUL
+ * sequence -> change),
  * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every
  * record carries XXH3 checksums, of what it is about and of the JSON; what has a wrong one is never given to
  * anyone: -EBADMSG, and the writer rebuilds. Each table as a whole has a sum, which tells of records that
@@ -21,7 +22,7 @@
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(5)
+#define STORE_SCHEMA UINT64_C(6)
 
 /* resourceVersions are numbers that grow (by contract since Kubernetes 1.35, in fact always). "" is below
  * all. */

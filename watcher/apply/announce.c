@@ -22,6 +22,7 @@
 /* Kept free in the credit: changes need not wait until the supervisor has gone through what merely
  * exists. */
 #define SWEEP_LEAVES 400
+#define SWEEP_AGEING 8 /* of so many changes one is swept, where they leave it nothing */
 
 struct batch {
         struct record_change change[BATCH_MAX];
@@ -83,6 +84,11 @@ static int take_stored_object(const struct store_object *object, void *userdata)
         return take_change(&change, sweep->batch);
 }
 
+static bool sweep_has_aged(const struct watcher *watcher)
+{
+        return watcher->announce.sweep_after && watcher->announce.sweep_passed >= SWEEP_AGEING;
+}
+
 static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
 {
         uint64_t room =
@@ -90,7 +96,9 @@ static size_t sweep_room(const struct watcher *watcher, const struct batch *batc
 
         if (room > BATCH_MAX)
                 room = BATCH_MAX;
-        return room > batch->count ? (size_t)room - batch->count : 0;
+        if (room > batch->count)
+                return (size_t)room - batch->count;
+        return sweep_has_aged(watcher) ? 1 : 0;
 }
 
 static int sweep(struct watcher *watcher, struct batch *batch)
@@ -99,7 +107,10 @@ static int sweep(struct watcher *watcher, struct batch *batch)
         struct sweep objects = {watcher, batch};
         int r;
 
-        if (!watcher->announce.sweep_after || room == 0)
+        if (!watcher->announce.sweep_after)
+                return 0;
+        watcher->announce.sweep_passed = room > 0 ? 0 : watcher->announce.sweep_passed + batch->count;
+        if (room == 0)
                 return 0;
         r = store_visit_objects(watcher->store, watcher->announce.sweep_after, room, take_stored_object,
                                 &objects);
@@ -150,7 +161,9 @@ static int announce_batch(struct watcher *watcher)
         _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
         struct message_keys keys = {.watch = watcher->config->watch, .epoch = watcher->epoch};
         size_t max = watcher->announce.credit < BATCH_MAX ? (size_t)watcher->announce.credit : BATCH_MAX;
-        int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
+        size_t changes = max - (max > 0 && sweep_has_aged(watcher));
+        size_t spare = watcher->announce.credit <= max ? CREDIT_SPARE : 0;
+        int r = batch ? store_dirty_take(watcher->store, changes, spare, take_change, batch) : -ENOMEM;
 
         if (r >= 0)
                 r = sweep(watcher, batch);
@@ -209,8 +222,10 @@ static int commit_at(struct watcher *watcher, uint64_t monotonic)
 
 static bool has_to_announce(const struct watcher *watcher)
 {
-        return watcher->announce.credit > 0 &&
-               (watcher->announce.sweep_after || store_dirty_count(watcher->store) > 0);
+        if (watcher->announce.credit <= CREDIT_SPARE)
+                return watcher->announce.credit > 0 &&
+                       (sweep_has_aged(watcher) || store_dirty_turns(watcher->store));
+        return watcher->announce.sweep_after || store_dirty_count(watcher->store) > 0;
 }
 
 /* Some changes cannot be announced yet, or start no run, as the echo of our own status write does not.

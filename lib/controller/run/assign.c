@@ -104,6 +104,7 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
         *ret = worker->given[index];
         ret->took_usec = now - worker->started_boottime;
         if (done->result != RESULT_RETURNED) {
+                controller->watch[run->watch].credit_runs++;
                 note_pace(&controller->watch[run->watch],
                           done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
                 histogram_add(&controller->watch[run->watch].metrics.queue, run->waited_usec);

@@ -108,7 +108,7 @@ static int meet_as_writer(struct fixture *fixture)
                 return REBUILT;
         for (int i = 0; i < OBJECTS && verdict == INTACT; i++)
                 verdict = look_at(store, true, i);
-        if (verdict == INTACT && (store_dirty_take(store, SIZE_MAX, count_dirty, &dirty) < 0 ||
+        if (verdict == INTACT && (store_dirty_take(store, SIZE_MAX, 0, count_dirty, &dirty) < 0 ||
                                   dirty != (OBJECTS + TOMBSTONES + 4) / 5))
                 verdict = WRONG;
         return verdict;

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several tenants, each with a namespace: however many objects one of them has, the others' objects run soon."""
+import json
+import threading
+
+import pytest
+
+from harness import wait_until, watch
+
+CROWD = 2400  # more than the supervisor takes at once (CREDIT_LIMIT)
+WORKERS = 2
+
+
+def create_crowd(devserver):
+    def create(part):
+        crowd = devserver.api.resource("example.com/v1", "widgets", "crowd")
+        for number in range(part, CROWD, 2):
+            crowd.create(f"w{number}")
+
+    threads = [threading.Thread(target=create, args=(part,)) for part in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def place_of(operator, key):
+    return json.loads(operator.ctl.run("explain", "--json", "widgets", key).stdout)["queue"]
+
+
+@pytest.mark.slow
+def test_a_crowd_of_one_tenant_does_not_delay_another(devserver, operator, handler):
+    """Both workers are busy, and thousands of objects of one tenant wait: the first run of another tenant's new object comes
+    within two runs of each worker."""
+    for name in ("crowd", "quiet"):
+        devserver.api.resource("v1", "namespaces").create(name)
+    handler.behave(handler.held)
+    operator.configure(devserver, [watch("widgets", handler, finalizer=False)], workers=WORKERS)
+    operator.start_ready().wait_synced()
+    create_crowd(devserver)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["unannounced"] > 0, "more keys than the supervisor takes")
+    devserver.api.resource("example.com/v1", "widgets", "quiet").create("one")
+    wait_until(lambda: place_of(operator, "quiet/one")["state"] == "queued", "its place in the queue", 20)
+    handler.let_go()
+    handler.wait_for(name="one")
+    order = [request.name for request in handler.requests()]
+    assert order.index("one") < 2 * WORKERS + WORKERS, order
+    operator.stop()
