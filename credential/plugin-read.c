@@ -83,7 +83,7 @@ static int read_status(const cJSON *status, struct plugin_credential *credential
         if (!cJSON_IsObject(status))
                 return error_set(error, -EINVAL, "status is missing");
         if (expires[0] && !read_time(expires, &credential->expires_realtime))
-                return error_set(error, -EINVAL, "status.expirationTimestamp is no time of RFC 3339");
+                return error_set(error, -EINVAL, "status.expirationTimestamp is not an RFC 3339 time");
         credential->token = strdup(text(status, "token"));
         credential->client_certificate = strdup(text(status, "clientCertificateData"));
         credential->client_key = strdup(text(status, "clientKeyData"));
@@ -109,9 +109,9 @@ int plugin_read(const char *output, size_t size, const char *api_version, struct
         int r;
 
         if (!cJSON_IsObject(json))
-                r = error_set(error, -EINVAL, "its output is no JSON object");
+                r = error_set(error, -EINVAL, "its output is not a JSON object");
         else if (strcmp(text(json, "kind"), "ExecCredential") != 0)
-                r = error_set(error, -EINVAL, "its output is no ExecCredential");
+                r = error_set(error, -EINVAL, "its output is not an ExecCredential");
         else if (strcmp(text(json, "apiVersion"), api_version) != 0)
                 r = error_set(error, -EINVAL,
                               "its output is not of the apiVersion %s, which the kubeconfig names",

@@ -76,7 +76,7 @@ int gateway_listen(const char *where, char **ret_socket_path, struct error *erro
         int r = parse(where, &address, &size), on = 1;
 
         if (r < 0)
-                return error_set(error, r, "\"%s\" is no address to listen on", where);
+                return error_set(error, r, "\"%s\" is not an address to listen on", where);
         fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return error_set(error, -errno, "%s: %s", where, strerror(errno));

@@ -102,7 +102,7 @@ static int check_pair(struct pair *pair, struct error *error)
                                                 GNUTLS_X509_FMT_PEM);
         gnutls_certificate_free_credentials(credentials);
         if (r < 0)
-                return error_set(error, -EINVAL, "%s and %s are no certificate and its key: %s",
+                return error_set(error, -EINVAL, "%s and %s are not a certificate and its key: %s",
                                  tls.certificate_file, tls.key_file, gnutls_strerror(r));
         take_times(pair);
         return 0;

@@ -18,7 +18,7 @@ for line in sys.stdin:
 
 def is_refused(operator, devserver, place):
     found = operator.wait_for_log("a byte that is not UTF-8", key="default/w")
-    assert f"no valid JSON: a byte that is not UTF-8 (at byte {place} of stdout)" in found["message"]
+    assert f"not valid JSON: a byte that is not UTF-8 (at byte {place} of stdout)" in found["message"]
     wait_until(lambda: operator.ctl.status()["watches"][0]["permanent"] == 1, "the failure")
     assert not devserver.requests(lambda request: request["method"] == "PATCH")
 

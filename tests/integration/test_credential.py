@@ -185,7 +185,7 @@ def test_a_plugin_that_is_not_there_is_a_wrong_configuration(configured, command
     assert command in operator.output.text() and (hint or "") in operator.output.text()
 
 
-@pytest.mark.parametrize("printed, said", [({"text": "first-secret"}, "no JSON object"),
+@pytest.mark.parametrize("printed, said", [({"text": "first-secret"}, "not a JSON object"),
                                            ({"api_version": "client.authentication.k8s.io/v1beta1", "token": "x"},
                                             "not of the apiVersion"), ({}, "neither token nor clientCertificateData")])
 def test_what_is_no_credential_is_refused_without_repeating_it(configured, plugin, printed, said):

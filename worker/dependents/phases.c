@@ -41,7 +41,7 @@ static void finish_failed(struct dependents *dependents)
                 return;
         }
         if (asprintf(&cause, "%u of its children: %s", dependents->failed.count,
-                     trouble ? trouble : "no memory to tell") < 0)
+                     trouble ? trouble : "no memory for the reason") < 0)
                 cause = NULL;
         if (!run->watch->config->rollback || !rollback_begin(dependents, cause))
                 run_finish(run, dependents_result(dependents), "%s", cause ? cause : "some of its children");

@@ -219,7 +219,7 @@ static int check_numbers(const cJSON *root, struct error *error)
                 return 0;
         return error_set(
                 error, -EINVAL,
-                "the handler's answer: %s%s%.40s is beyond every number that an API server takes (1.8e308)",
+                "the handler's answer: %s%s%.40s is larger than any number that an API server accepts (1.8e308)",
                 number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
 }
 
@@ -258,7 +258,7 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
         if (control >= 0)
                 return error_set(
                         error, -EINVAL,
-                        "the handler's answer is no valid JSON: a control character, which a string "
+                        "the handler's answer is not valid JSON: a control character, which a string "
                         "must escape (at byte %zu of stdout)",
                         start + (size_t)control);
         r = json_read(output + start, size, ret, &where);
@@ -266,7 +266,7 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
         if (r < 0)
                 return error_set(error, -EINVAL,
-                                 "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
+                                 "the handler's answer is not valid JSON: %s (at byte %zu of stdout)",
                                  describe_mistake(output + start, size, where), start + where);
         r = check_duplicates(*ret, error);
         return r < 0 ? r : check_numbers(*ret, error);

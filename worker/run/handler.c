@@ -233,7 +233,7 @@ void handler_run(struct run *run)
         int r;
 
         if (run->cancelled) {
-                run_finish(run, RESULT_CANCELLED, "the operator stops before the handler was begun");
+                run_finish(run, RESULT_CANCELLED, "the operator stops before the handler was started");
                 return;
         }
         run->handler.ran = true;

@@ -261,7 +261,7 @@ static bool may_write(struct run *run)
         if (until <= clock_boottime_usec() + RUN_PATIENCE_USEC)
                 return true;
         run->request.held_until = until;
-        run_finish(run, RESULT_UNAVAILABLE, "for now the API server wants no requests%s%s (Retry-After)",
+        run_finish(run, RESULT_UNAVAILABLE, "the API server asks us to wait%s%s (Retry-After)",
                    path ? " for " : "", path ? run->watch->resource.plural : "");
         return false;
 }
@@ -343,7 +343,7 @@ static void read_and_attempt(struct run *run)
         if (r == -ECANCELED)
                 return;
         if (r == -ENOENT) {
-                run_finish(run, RESULT_STALE, "the object is gone or was made anew");
+                run_finish(run, RESULT_STALE, "the object is gone, or was deleted and created again");
                 return;
         }
         if (r == -EAGAIN) {

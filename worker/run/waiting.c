@@ -98,7 +98,7 @@ static int before_sleep(sd_event_source *source _unused_, void *userdata)
         while (r >= 0 && !worker->run && worker->waiting.count > 0)
                 r = begin_next(worker);
         if (r < 0)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be begun: %s",
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be started: %s",
                             strerror(-r));
         return 0;
 }

@@ -31,10 +31,10 @@ static void test_token(void **state)
 static const struct {
         const char *output, *said;
 } wrong[] = {
-        {"", "no JSON object"},
-        {"secret", "no JSON object"},
-        {"[]", "no JSON object"},
-        {"{\"kind\":\"Pod\"}", "no ExecCredential"},
+        {"", "not a JSON object"},
+        {"secret", "not a JSON object"},
+        {"[]", "not a JSON object"},
+        {"{\"kind\":\"Pod\"}", "not an ExecCredential"},
         {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
          "apiVersion"},
         {HEAD "7}", "status is missing"},

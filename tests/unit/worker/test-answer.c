@@ -139,16 +139,16 @@ static const struct {
         {"{\"status\":{\"a\":[1,{\"b\":-1e999}]}}",
          "the handler's answer: b: -1e999 is beyond every number"},
         {"{\"status\":{\"a\":[1e309]}}", "the handler's answer: 1e309 is beyond every number"},
-        {"{\"status\":{}", "no valid JSON: a syntax error (at byte "},
-        {"{\"status\":{\"a\":nul}}", "no valid JSON: a syntax error (at byte 15 of stdout)"},
+        {"{\"status\":{}", "not valid JSON: a syntax error (at byte "},
+        {"{\"status\":{\"a\":nul}}", "not valid JSON: a syntax error (at byte 15 of stdout)"},
         {"\n{\"message\":\"a\nb\"}",
          "a control character, which a string must escape (at byte 14 of stdout)"},
         {"{\"status\":{\"a\":\"\377\376\"}}",
-         "no valid JSON: a byte that is not UTF-8 (at byte 16 of stdout)"},
-        {"{\"patch\":{\"\303\":1}}", "no valid JSON: a byte that is not UTF-8 (at byte 11 of stdout)"},
-        {"{\355\240\200}", "no valid JSON: a byte that is not UTF-8 (at byte 1 of stdout)"},
-        {"{}\ndone", "no valid JSON: more follows behind the object (at byte 2 of stdout)"},
-        {"{'status': {}}", "no valid JSON"},
+         "not valid JSON: a byte that is not UTF-8 (at byte 16 of stdout)"},
+        {"{\"patch\":{\"\303\":1}}", "not valid JSON: a byte that is not UTF-8 (at byte 11 of stdout)"},
+        {"{\355\240\200}", "not valid JSON: a byte that is not UTF-8 (at byte 1 of stdout)"},
+        {"{}\ndone", "not valid JSON: more follows behind the object (at byte 2 of stdout)"},
+        {"{'status': {}}", "not valid JSON"},
 };
 
 static void test_wrong_answers(void **state)

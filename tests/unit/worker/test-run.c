@@ -169,7 +169,7 @@ static void test_ends(void **state)
                 {"kill -40 $$", RESULT_RETRY, "the handler was killed by signal 40 (real-time)"},
                 {"echo '{\"requeueAfter\":\"30s\",\"message\":\"fine\"}'", RESULT_SUCCESS, "fine"},
                 {"echo '{\"events\":[{}]}'", RESULT_PERMANENT, "events[0].reason: is missing"},
-                {"echo '{\"status\":'", RESULT_PERMANENT, "no valid JSON"},
+                {"echo '{\"status\":'", RESULT_PERMANENT, "not valid JSON"},
                 {"echo '{\"status\":'; exit 75", RESULT_RETRY, "exited with 75"},
                 {"echo 'just words'", RESULT_SUCCESS, ""},
                 {"printf '{'; head -c 2000000 /dev/zero", RESULT_PERMANENT, "larger than 1048576 bytes"},

@@ -511,7 +511,7 @@ static void finish_failed(struct dependents *dependents)
 {
         run_finish(dependents->run, dependents_result(dependents), "%u of its patches: %s",
                    dependents->failed.count,
-                   dependents->failed.text.data ? dependents->failed.text.data : "no memory to tell");
+                   dependents->failed.text.data ? dependents->failed.text.data : "no memory for the reason");
 }
 
 static void no_kind(struct dependents *dependents, const struct kube_error *error,
