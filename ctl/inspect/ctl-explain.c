@@ -88,6 +88,17 @@ static bool say_awaits(const struct facts *facts, struct text *text)
         return true;
 }
 
+static void say_turn(const struct facts *facts, struct text *text)
+{
+        uint64_t ahead = ctl_number(facts->queue, "ahead"), sharing = ctl_number(facts->queue, "namespaces");
+
+        if (ahead > 0)
+                text_printf(text, "; %" PRIu64 " of its namespace %s before it", ahead,
+                            counted(ahead, "goes", "go"));
+        if (sharing > 1)
+                text_printf(text, "; %" PRIu64 " namespaces take turns", sharing);
+}
+
 static bool say_queued(const struct facts *facts, struct text *text)
 {
         const char *state = ctl_text(facts->queue, "state");
@@ -109,6 +120,7 @@ static bool say_queued(const struct facts *facts, struct text *text)
                     ctl_text(facts->queue, "reason"),
                     ctl_duration(ctl_number(facts->queue, "waitingFor"), buffer, sizeof(buffer)),
                     ctl_number(facts->watch, "queued"), ctl_number(facts->watch, "running"));
+        say_turn(facts, text);
         return true;
 }
 

@@ -264,6 +264,28 @@ static void draw_failing(struct picture *picture, const cJSON *now)
                      ctl_text(item, "lastError"));
 }
 
+/* Where only one waits, it waits for nobody else. */
+static void draw_namespaces(struct picture *picture, const cJSON *now, size_t most)
+{
+        const cJSON *item;
+        size_t drawn = 0;
+        char waits[64];
+
+        if (cJSON_GetArraySize(list(now, "namespaces")) < 2 || most < 4)
+                return;
+        line(picture, PLAIN, "%s", "");
+        line(picture, REVERSE, "%7s %7s %9s  %s", "QUEUED", "RUNNING", "OLDEST",
+             "NAMESPACES that take turns, the largest first");
+        cJSON_ArrayForEach(item, list(now, "namespaces")) if (drawn++ < most - 2)
+                line(picture, PLAIN, "%7" PRIu64 " %7" PRIu64 " %9s  %s  %s", ctl_number(item, "queued"),
+                     ctl_number(item, "running"),
+                     ctl_number(item, "waitingFor") > 0
+                             ? ctl_duration(ctl_number(item, "waitingFor"), waits, sizeof(waits))
+                             : "-",
+                     ctl_text(item, "namespace")[0] ? ctl_text(item, "namespace") : "(of the cluster)",
+                     ctl_text(item, "watch"));
+}
+
 /* now, before: answers to `status`, `usec` apart; before may be NULL (then there are no rates), and so may
  * now (then `trouble` says why). */
 static void top_draw(struct picture *picture, const cJSON *now, const cJSON *before, uint64_t usec,
@@ -278,6 +300,7 @@ static void top_draw(struct picture *picture, const cJSON *now, const cJSON *bef
         draw_head(picture, now);
         draw_sums(picture, now, before, usec);
         draw_watches(picture, now, before, usec);
+        draw_namespaces(picture, now, rows_left(picture) / 3);
         draw_slowest(picture, now, rows_left(picture) / 2);
         draw_failing(picture, now);
 }

@@ -23,6 +23,22 @@ static enum queue_state state_of(const struct entry *entry)
         return QUEUE_AT_REST;
 }
 
+static size_t keys_ahead(const struct entry *entry)
+{
+        size_t count = 0;
+
+        while ((entry = entry->previous) && count < QUEUE_AHEAD_MAX)
+                count++;
+        return count;
+}
+
+static size_t tenants_sharing(const struct queue *queue, const struct entry *entry)
+{
+        enum queue_line ring = entry->line == LINE_BEGUN ? LINE_NORMAL : entry->line;
+
+        return queue->watch[entry->watch].ring[ring].count;
+}
+
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key)
 {
         const struct entry *entry = entry_table_find(queue, watch, key);
@@ -35,6 +51,8 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
                 .uid = work->uid,
                 .reason = work->reason,
                 .since = entry->ready_since,
+                .ahead = entry->place == PLACE_READY ? keys_ahead(entry) : 0,
+                .sharing = entry->place == PLACE_READY ? tenants_sharing(queue, entry) : 0,
                 .due = entry->due,
                 .behind = entry->behind > 0,
         };
@@ -105,4 +123,74 @@ struct queue_counts queue_count_all(const struct queue *queue)
                 sum.settling += queue->watch[i].counts.settling;
         }
         return sum;
+}
+
+/* ---- who waits for whom */
+
+struct shares {
+        struct queue_share *share;
+        size_t count, max;
+};
+
+static bool is_listed(const struct shares *shares, const struct tenant *tenant)
+{
+        for (size_t i = 0; i < shares->count; i++)
+                if (shares->share[i].namespace == tenant->name)
+                        return true;
+        return false;
+}
+
+static uint64_t waits_since(const struct tenant *tenant)
+{
+        uint64_t since = 0;
+
+        for (enum queue_line line = 0; line < LINE_COUNT; line++) {
+                const struct entry *first = tenant->ready[line].first;
+
+                if (first && (since == 0 || first->ready_since < since))
+                        since = first->ready_since;
+        }
+        return since;
+}
+
+static void list_share(struct shares *shares, const struct tenant *tenant)
+{
+        size_t place = shares->count;
+
+        if (is_listed(shares, tenant))
+                return;
+        while (place > 0 && shares->share[place - 1].queued < tenant->queued) {
+                place--;
+                if (place + 1 < shares->max)
+                        shares->share[place + 1] = shares->share[place];
+        }
+        if (place == shares->max)
+                return;
+        shares->share[place] = (struct queue_share){
+                .watch = tenant->watch,
+                .namespace = tenant->name,
+                .queued = tenant->queued,
+                .running = tenant->running,
+                .since = waits_since(tenant),
+        };
+        if (shares->count < shares->max)
+                shares->count++;
+}
+
+size_t queue_shares(const struct queue *queue, struct queue_share *ret, size_t max)
+{
+        struct shares shares = {.share = ret, .max = max};
+
+        for (size_t i = 0; i < queue->watch_count; i++)
+                for (enum queue_line line = 0; line < LINE_COUNT; line++) {
+                        const struct tenant *tenant = queue->watch[i].ring[line].first;
+
+                        for (size_t looked = 0; tenant && looked < QUEUE_SHARES_LOOKED; looked++) {
+                                list_share(&shares, tenant);
+                                tenant = tenant->ring[line].next;
+                        }
+                }
+        for (const struct entry *entry = queue->running.first; entry; entry = entry->next)
+                list_share(&shares, entry->tenant);
+        return shares.count;
 }

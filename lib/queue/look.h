@@ -17,9 +17,12 @@ struct queue_view {
         const char *uid; /* the object that runs, or is next; borrowed; NULL at rest */
         enum run_reason reason;
         uint64_t since; /* QUEUED, SUSPECT: since when it could run */
+        size_t ahead;   /* QUEUED: keys of its namespace before it in its line, at most QUEUE_AHEAD_MAX */
+        size_t sharing; /* QUEUED: namespaces that take turns with its own, which is one of them */
         uint64_t due;   /* DELAYED */
         bool behind;    /* its last run waits for its watch to show what was written */
 };
+#define QUEUE_AHEAD_MAX 10000
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 
 /* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
@@ -35,5 +38,16 @@ uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
 /* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
 enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+/* Keys of one namespace in a watch, where some of them are queued or running. */
+struct queue_share {
+        unsigned watch;
+        const char *namespace; /* "" for a kind without namespaces; borrowed */
+        size_t queued, running;
+        uint64_t since; /* of the one that has waited longest among those that come next; 0: none */
+};
+/* The first `max` by what they have queued. Of more than QUEUE_SHARES_LOOKED in a line, those are looked at whose
+ * turn comes next. */
+#define QUEUE_SHARES_LOOKED 2000
+size_t queue_shares(const struct queue *queue, struct queue_share *ret, size_t max);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);

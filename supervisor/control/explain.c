@@ -180,6 +180,10 @@ static void write_queue(const struct question *question)
         json_string(json, "reason", run_reason_name(view.reason));
         if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
                 json_uint64(json, "waitingFor", now - view.since);
+        if (view.sharing > 0) {
+                json_uint64(json, "ahead", view.ahead);
+                json_uint64(json, "namespaces", view.sharing);
+        }
         if (view.state == QUEUE_DELAYED)
                 json_uint64(json, "dueIn", view.due > now ? view.due - now : 0);
         json_bool(json, "behind", view.behind);

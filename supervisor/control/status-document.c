@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/control/status-document.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -11,6 +12,7 @@
 #include "controller/run/assign.h"
 #include "controller/run/failure.h"
 #include "ipc/log.h"
+#include "queue/look.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/control/run-history.h"
@@ -217,6 +219,42 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
         }
 }
 
+#define SHARES_MAX 20
+
+/* As people count (assign_count()): what a worker has not begun waits still. */
+static size_t begun_of(const struct controller *controller, const struct queue_share *share)
+{
+        size_t begun = 0, length = strlen(share->namespace);
+
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                const struct queue_run *run = worker_run(&controller->worker[i]);
+
+                begun += run && run->watch == share->watch &&
+                         strncmp(run->key, share->namespace, length) == 0 &&
+                         (length == 0 || run->key[length] == '/');
+        }
+        return begun;
+}
+
+static void write_shares(const struct controller *controller, struct text *json)
+{
+        struct queue_share share[SHARES_MAX];
+        size_t count = queue_shares(controller->queue, share, ELEMENTS(share));
+        uint64_t now = clock_boottime_usec();
+
+        for (size_t i = 0; i < count; i++) {
+                size_t begun = begun_of(controller, &share[i]);
+
+                text_append_string(json, "{");
+                json_string(json, "watch", controller->watch[share[i].watch].config->name);
+                json_string(json, "namespace", share[i].namespace);
+                json_uint64(json, "queued", share[i].queued + share[i].running - begun);
+                json_uint64(json, "running", begun);
+                json_uint64(json, "waitingFor", share[i].since > 0 ? now - share[i].since : 0);
+                json_close(json, "},");
+        }
+}
+
 void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
                         struct text *json)
 {
@@ -348,6 +386,9 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_close(json, "],");
         text_append_string(json, "\"slowest\":[");
         write_slowest(supervisor, json);
+        json_close(json, "],");
+        text_append_string(json, "\"namespaces\":[");
+        write_shares(&supervisor->controller, json);
         json_close(json, "],");
         text_append_string(json, "\"watches\":[");
         FOREACH_WATCH(watch, &supervisor->controller)

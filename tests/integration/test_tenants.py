@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several tenants, each with a namespace: however many objects one of them has, the others' objects run soon."""
 import json
+import re
 import threading
 
 import pytest
@@ -28,6 +29,16 @@ def place_of(operator, key):
     return json.loads(operator.ctl.run("explain", "--json", "widgets", key).stdout)["queue"]
 
 
+def see_who_waits(operator):
+    crowd, quiet = operator.ctl.status()["namespaces"]
+    assert (crowd["watch"], crowd["namespace"], crowd["running"]) == ("widgets", "crowd", WORKERS)
+    assert crowd["queued"] > 1000 and crowd["waitingFor"] > quiet["waitingFor"] > 0
+    assert (quiet["namespace"], quiet["queued"], quiet["running"]) == ("quiet", 1, 0)
+    assert "2 namespaces take turns" in operator.ctl.run("explain", "widgets", "quiet/one").stdout
+    told = operator.ctl.run("top").stdout
+    assert re.search(r"QUEUED +RUNNING +OLDEST", told) and re.search(r"^ +1 +0 +\S+  quiet  widgets$", told, re.MULTILINE), told
+
+
 @pytest.mark.slow
 def test_a_crowd_of_one_tenant_does_not_delay_another(devserver, operator, handler):
     """Both workers are busy, and thousands of objects of one tenant wait: the first run of another tenant's new object comes
@@ -41,6 +52,7 @@ def test_a_crowd_of_one_tenant_does_not_delay_another(devserver, operator, handl
     wait_until(lambda: operator.ctl.status()["watches"][0]["unannounced"] > 0, "more keys than the supervisor takes")
     devserver.api.resource("example.com/v1", "widgets", "quiet").create("one")
     wait_until(lambda: place_of(operator, "quiet/one")["state"] == "queued", "its place in the queue", 20)
+    see_who_waits(operator)
     handler.let_go()
     handler.wait_for(name="one")
     order = [request.name for request in handler.requests()]
