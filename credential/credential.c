@@ -47,8 +47,8 @@ static int trim_credential(struct credential *credential)
 
         if (credential->source.exec.command)
                 return 0;
-        r = close_in("the credential process", path,
-                     &(struct sandbox){.local = !asks, .connects = asks, .threads = asks});
+        r = close_in("the credential process", path, NULL,
+                     &(struct sandbox){.local = !asks, .connects = asks, .threads = asks, .code = true});
         if (r < 0)
                 return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "it cannot give up its rights: %s", strerror(-r));

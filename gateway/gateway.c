@@ -3,8 +3,8 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -13,16 +13,41 @@
 #include "gateway/tls.h"
 #include "ipc/close-in.h"
 
-/* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
- * file, is removed at the end. */
-static int trim_gateway(struct gateway *gateway)
+/* Its folder, where `resolved` that of the file that a link leads to. NULL: none. */
+static char *folder_of(const char *path, bool resolved)
 {
-        _cleanup_free_ char *folder = gateway->socket_path ? strdup(gateway->socket_path) : NULL;
-        const char *const path[] = {folder ? dirname(folder) : NULL, NULL};
+        char *whole = !path || !path[0] ? NULL : resolved ? realpath(path, NULL) : strdup(path);
+        char *slash = whole ? strrchr(whole, '/') : NULL;
 
-        if (gateway->socket_path && !folder)
-                return -ENOMEM;
-        return close_in("the gateway", path, &(struct sandbox){.local = true});
+        if (slash)
+                *slash = '\0';
+        return whole;
+}
+
+/* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
+ * file, is removed at the end. Token and certificate are read again, and replaced as a whole: by a rename, or
+ * by another link. */
+static int trim_gateway(struct gateway *gateway, const struct message_config_gateway *config)
+{
+        const char *const file[] = {config->token_file, config->certificate_file, config->key_file};
+        char *folder[2 * ELEMENTS(file) + 1] = {0};
+        const char *reads[ELEMENTS(folder)] = {0};
+        _cleanup_free_ char *socket = folder_of(gateway->socket_path, false);
+        const char *const writes[] = {socket, NULL};
+        size_t count = 0;
+        int r;
+
+        for (size_t i = 0; i < 2 * ELEMENTS(file); i++) {
+                folder[i] = folder_of(file[i / 2], i % 2);
+                if (folder[i] && folder[i][0])
+                        reads[count++] = folder[i];
+        }
+        r = gateway->socket_path && !socket
+                    ? -ENOMEM
+                    : close_in("the gateway", writes, reads, &(struct sandbox){.local = true});
+        for (size_t i = 0; i < ELEMENTS(folder); i++)
+                free(folder[i]);
+        return r;
 }
 
 static int set_up(struct gateway *gateway, const struct message_config_gateway *config)
@@ -51,7 +76,7 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
-        r = trim_gateway(gateway);
+        r = trim_gateway(gateway, config);
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "it cannot give up its rights: %s", strerror(-r));

@@ -5,16 +5,18 @@
 #include <string.h>
 
 #include "ipc/log.h"
+#include "os/landlock.h"
 
-int close_in(const char *who, const char *const *path, const struct sandbox *sandbox)
+int close_in(const char *who, const char *const *writes, const char *const *reads,
+             const struct sandbox *sandbox)
 {
         int r = sandbox->rights ? 0 : sandbox_give_up_rights();
 
         if (r < 0)
                 log_debug("%s cannot drop its root capabilities: %s", who, strerror(-r));
-        r = sandbox_write_only(path);
+        r = landlock_restrict(writes, reads);
         if (r < 0)
-                log_debug("%s runs without write protection (Landlock): %s", who, strerror(-r));
+                log_debug("%s keeps its access to files (no Landlock): %s", who, strerror(-r));
         r = sandbox_enter(sandbox);
         if (r != -EOPNOTSUPP)
                 return r;

@@ -4,6 +4,7 @@
  * no such thing: that is no reason to serve nobody. */
 #include "os/sandbox.h"
 
-/* who: for the log, "the watcher of watch widgets". path: all that it writes. Negative errno: it could be
- * closed in, and is not. */
-int close_in(const char *who, const char *const *path, const struct sandbox *sandbox);
+/* who: for the log, "the watcher of watch widgets". writes: all that it writes; reads: what it reads beside
+ * that; NULL: all files (landlock_restrict()). Negative errno: it could be closed in, and is not. */
+int close_in(const char *who, const char *const *writes, const char *const *reads,
+             const struct sandbox *sandbox);

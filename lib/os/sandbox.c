@@ -6,11 +6,12 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -99,6 +100,205 @@ static const unsigned deadly_without_connections[] = {
         SYS_bind,
 };
 
+/* What watchers, gateway and credential process, glibc, libcurl with OpenSSL, LMDB, jq and libmicrohttpd with
+ * GnuTLS need once they are set up, on Debian 12 and later. The calls that are made most come first. */
+static const unsigned allowed[] = {
+        SYS_read,
+        SYS_write,
+        SYS_recvfrom,
+        SYS_sendto,
+        SYS_epoll_pwait,
+        SYS_epoll_ctl,
+        SYS_futex,
+        SYS_recvmsg,
+        SYS_sendmsg,
+        SYS_pwrite64,
+        SYS_pread64,
+        SYS_close,
+        SYS_timerfd_settime,
+        SYS_clock_gettime,
+        /* descriptors */
+        SYS_readv,
+        SYS_writev,
+        SYS_preadv,
+        SYS_pwritev,
+        SYS_preadv2,
+        SYS_pwritev2,
+        SYS_lseek,
+        SYS_dup,
+        SYS_dup3,
+        SYS_close_range,
+        SYS_pipe2,
+        SYS_eventfd2,
+        SYS_signalfd4,
+        SYS_timerfd_create,
+        SYS_timerfd_gettime,
+        SYS_epoll_create1,
+        SYS_ppoll,
+        SYS_pselect6,
+        SYS_sendfile,
+        SYS_fadvise64,
+        SYS_readahead,
+        SYS_flock,
+        SYS_fsync,
+        SYS_fdatasync,
+        SYS_ftruncate,
+        SYS_fallocate,
+        /* files, as far as Landlock and the file system allow */
+        SYS_openat,
+        SYS_faccessat,
+        SYS_faccessat2,
+        SYS_fstat,
+        SYS_newfstatat,
+        SYS_statx,
+        SYS_fstatfs,
+        SYS_statfs,
+        SYS_readlinkat,
+        SYS_getdents64,
+        SYS_getcwd,
+        SYS_mkdirat,
+        SYS_unlinkat,
+        SYS_renameat2,
+        SYS_fchmod,
+        SYS_fchmodat,
+        SYS_fchown,
+        SYS_fchownat,
+        SYS_fsetxattr,
+        SYS_fgetxattr,
+        SYS_fremovexattr,
+        SYS_utimensat,
+        SYS_umask,
+        /* sockets that are there */
+        SYS_connect,
+        SYS_accept4,
+        SYS_getsockname,
+        SYS_getpeername,
+        SYS_getsockopt,
+        SYS_setsockopt,
+        SYS_sendmmsg,
+        SYS_recvmmsg,
+        SYS_shutdown,
+        /* memory */
+        SYS_brk,
+        SYS_munmap,
+        SYS_mremap,
+        SYS_madvise,
+        SYS_mincore,
+        SYS_msync,
+        SYS_mlock,
+        SYS_mlock2,
+        SYS_munlock,
+        SYS_membarrier,
+        SYS_memfd_create, /* a large entry for the journal */
+        /* threads and signals: to whom, says the filter of what is deadly */
+        SYS_clone,
+        SYS_clone3,
+        SYS_set_robust_list,
+        SYS_get_robust_list,
+        SYS_set_tid_address,
+        SYS_rseq,
+        SYS_sched_yield,
+        SYS_sched_getaffinity,
+        SYS_sched_getparam,
+        SYS_sched_getscheduler,
+        SYS_sched_get_priority_max,
+        SYS_sched_get_priority_min,
+        SYS_getpriority,
+        SYS_getcpu,
+        SYS_tgkill,
+        SYS_rt_sigaction,
+        SYS_rt_sigprocmask,
+        SYS_rt_sigreturn,
+        SYS_rt_sigpending,
+        SYS_rt_sigsuspend,
+        SYS_rt_sigtimedwait,
+        SYS_sigaltstack,
+        SYS_restart_syscall,
+        SYS_exit,
+        SYS_exit_group,
+        /* time */
+        SYS_clock_getres,
+        SYS_clock_nanosleep,
+        SYS_nanosleep,
+        SYS_gettimeofday,
+        SYS_times,
+        SYS_getitimer,
+        SYS_setitimer,
+        /* oneself and the machine */
+        SYS_getpid,
+        SYS_getppid,
+        SYS_gettid,
+        SYS_getpgid,
+        SYS_getsid,
+        SYS_getuid,
+        SYS_geteuid,
+        SYS_getgid,
+        SYS_getegid,
+        SYS_getresuid,
+        SYS_getresgid,
+        SYS_getgroups,
+        SYS_getrusage,
+        SYS_capget,
+        SYS_uname,
+        SYS_sysinfo,
+        SYS_getrandom,
+#ifdef SYS_getrlimit /* not every machine has these */
+        SYS_getrlimit,
+#endif
+#ifdef SYS_renameat
+        SYS_renameat,
+#endif
+#ifdef SYS_sync_file_range
+        SYS_sync_file_range,
+#endif
+#ifdef SYS_accept
+        SYS_accept,
+#endif
+#ifdef SYS_time
+        SYS_time,
+#endif
+#ifdef SYS_open /* calls of before, which younger machines do not have */
+        SYS_open,
+        SYS_access,
+        SYS_stat,
+        SYS_lstat,
+        SYS_readlink,
+        SYS_mkdir,
+        SYS_rmdir,
+        SYS_unlink,
+        SYS_rename,
+        SYS_chmod,
+        SYS_dup2,
+        SYS_pipe,
+        SYS_poll,
+        SYS_select,
+        SYS_pause,
+        SYS_alarm,
+        SYS_getpgrp,
+        SYS_epoll_create,
+        SYS_epoll_wait,
+        SYS_eventfd,
+        SYS_signalfd,
+        SYS_getdents,
+#endif
+#ifdef SYS_epoll_pwait2
+        SYS_epoll_pwait2,
+#endif
+#ifdef SYS_futex_waitv
+        SYS_futex_waitv,
+#endif
+#ifdef SANITIZED
+        SYS_ptrace,
+        SYS_wait4,
+        SYS_personality,
+        SYS_prctl,
+        SYS_ioctl,
+        SYS_mmap,
+        SYS_mprotect,
+        SYS_prlimit64,
+#endif
+};
+
 /* ---- the filter: a program that the kernel runs for each system call. Made here, and without allocating:
  * what libseccomp 2.5 loads when an allocation fails in it has gaps, and it says that all is well. */
 
@@ -117,13 +317,15 @@ static const unsigned deadly_without_connections[] = {
 #endif
 
 #define X32_CALLS 0x40000000U /* numbers from here on are another set of calls, on x86-64 only */
-#define LINES_MAX 256
+#define LINES_MAX 512
 
-/* An int in a register of 64 bits. */
+/* The lower half of a register of 64 bits: an int. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FIRST_ARGUMENT offsetof(struct seccomp_data, args[0])
+#define ARGUMENT(n)   offsetof(struct seccomp_data, args[n])
+#define UPPER_HALF(n) (ARGUMENT(n) + 4)
 #else
-#define FIRST_ARGUMENT (offsetof(struct seccomp_data, args[0]) + 4)
+#define ARGUMENT(n)   (offsetof(struct seccomp_data, args[n]) + 4)
+#define UPPER_HALF(n) offsetof(struct seccomp_data, args[n])
 #endif
 
 struct filter {
@@ -172,10 +374,20 @@ static void answer_unless(struct filter *filter, unsigned call, unsigned compare
                           uint32_t action)
 {
         add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
-        load_word(filter, FIRST_ARGUMENT);
+        load_word(filter, ARGUMENT(0));
         add_instruction(filter, BPF_JMP | compare | BPF_K, value, 1, 0);
         filter_returns(filter, action);
         filter_returns(filter, SECCOMP_RET_ALLOW);
+}
+
+/* Where the first argument is this one the call ends with `action`. */
+static void answer_value(struct filter *filter, unsigned call, uint32_t value, uint32_t action)
+{
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
+        load_word(filter, ARGUMENT(0));
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+        filter_returns(filter, action);
+        load_word(filter, offsetof(struct seccomp_data, nr));
 }
 
 static void forbid(struct filter *filter, const unsigned *call, size_t count)
@@ -193,6 +405,8 @@ static void forbid_sockets(struct filter *filter, const struct sandbox *sandbox)
         /* Said not to exist here, not deadly: the C library's look-up of a name may try it. */
         if (sandbox->local)
                 answer_unless(filter, SYS_socket, BPF_JEQ, AF_UNIX, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+        else
+                answer_value(filter, SYS_socket, AF_NETLINK, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 }
 
 /* A thread is a clone as well. What clone3 is asked for stands in memory, where no filter can look: it is
@@ -222,6 +436,91 @@ static void forbid_signals(struct filter *filter)
         answer_unless(filter, SYS_tgkill, BPF_JEQ, (uint32_t)getpid(), SECCOMP_RET_KILL_PROCESS);
 }
 
+/* ---- what is allowed: a second filter. Of what both say, the kernel takes the stricter. */
+
+/* The call goes on with these values of an argument (of its bits in `mask`) only. Others end with this errno, as on a
+ * kernel that does not know them. */
+static void demand(struct filter *filter, unsigned call, size_t argument, uint32_t mask,
+                   const uint32_t *value, uint8_t count, uint32_t error)
+{
+        add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, (uint8_t)(count + 4));
+        load_word(filter, argument);
+        add_instruction(filter, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+        for (uint8_t i = 0; i < count; i++)
+                add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, value[i], (uint8_t)(count - i), 0);
+        filter_returns(filter, SECCOMP_RET_ERRNO | error);
+        load_word(filter, offsetof(struct seccomp_data, nr));
+}
+
+#define DEMAND(filter, call, argument, mask, error, ...)                                                    \
+        demand(filter, call, argument, mask, (const uint32_t[]){__VA_ARGS__},                               \
+               ELEMENTS(((const uint32_t[]){__VA_ARGS__})), error)
+
+#define ALL_BITS     0xffffffffU
+#define SOCKET_KINDS 0xfU /* without SOCK_CLOEXEC and its like */
+
+/* No raw sockets, none of the machine itself (AF_VSOCK, AF_ALG), none of the kind of our control socket. AF_NETLINK, which
+ * the C library tries with each name, is refused by the other filter: that one leaves nothing in the kernel's log. */
+static void allow_sockets(struct filter *filter, const struct sandbox *sandbox)
+{
+        if (sandbox->local) {
+                DEMAND(filter, SYS_socket, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_UNIX);
+        } else {
+                answer_value(filter, SYS_socket, AF_NETLINK, SECCOMP_RET_ALLOW);
+                DEMAND(filter, SYS_socket, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_INET, AF_INET6, AF_UNIX);
+        }
+        DEMAND(filter, SYS_socket, ARGUMENT(1), SOCKET_KINDS, ESOCKTNOSUPPORT, SOCK_STREAM, SOCK_DGRAM);
+        DEMAND(filter, SYS_socketpair, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_UNIX);
+        answer(filter, SYS_socket, SECCOMP_RET_ALLOW);
+        answer(filter, SYS_socketpair, SECCOMP_RET_ALLOW);
+}
+
+/* Not: signals to others when something happens to a descriptor (F_SETOWN, F_SETSIG, FIOSETOWN). */
+static void allow_descriptors(struct filter *filter)
+{
+        DEMAND(filter, SYS_fcntl, ARGUMENT(1), ALL_BITS, EINVAL, F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_SETLK,
+               F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK, F_DUPFD, F_DUPFD_CLOEXEC,
+               F_ADD_SEALS, F_GET_SEALS);
+        answer(filter, SYS_fcntl, SECCOMP_RET_ALLOW);
+#ifndef SANITIZED
+        DEMAND(filter, SYS_ioctl, ARGUMENT(1), ALL_BITS, ENOTTY, FIONBIO, FIONREAD, FIOCLEX, FIONCLEX,
+               TCGETS, TIOCGWINSZ, SIOCGIFINDEX, SIOCGIFNAME);
+        answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
+#endif
+}
+
+/* Not: the limits of another process, or new ones; to be dumpable again. */
+static void allow_process(struct filter *filter)
+{
+#ifdef SANITIZED
+        (void)filter;
+#else
+        DEMAND(filter, SYS_prlimit64, ARGUMENT(0), ALL_BITS, EPERM, 0, (uint32_t)getpid());
+        DEMAND(filter, SYS_prlimit64, ARGUMENT(2), ALL_BITS, EPERM, 0);
+        DEMAND(filter, SYS_prlimit64, UPPER_HALF(2), ALL_BITS, EPERM, 0);
+        answer(filter, SYS_prlimit64, SECCOMP_RET_ALLOW);
+        DEMAND(filter, SYS_prctl, ARGUMENT(0), ALL_BITS, EINVAL, PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE,
+               PR_SET_VMA, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_READ);
+        answer(filter, SYS_prctl, SECCOMP_RET_ALLOW);
+#endif
+}
+
+/* Libraries and modules of the C library are loaded when they are needed first. Where none is, no memory becomes code. (On
+ * s390x the arguments of mmap are in memory.) */
+static void allow_memory(struct filter *filter, bool code)
+{
+#if !defined(SANITIZED) && !defined(__s390x__)
+        if (!code) {
+                DEMAND(filter, SYS_mmap, ARGUMENT(2), PROT_EXEC, EPERM, 0);
+                DEMAND(filter, SYS_mprotect, ARGUMENT(2), PROT_EXEC, EPERM, 0);
+        }
+#else
+        (void)code;
+#endif
+        answer(filter, SYS_mmap, SECCOMP_RET_ALLOW);
+        answer(filter, SYS_mprotect, SECCOMP_RET_ALLOW);
+}
+
 /* The kernel has no such thing, it is turned off, or a container does not let us. */
 static int not_there(int status)
 {
@@ -229,19 +528,42 @@ static int not_there(int status)
                                                                                                : status;
 }
 
-static int enter(struct filter *filter)
+static int enter(struct filter *filter, unsigned flags)
 {
         const struct sock_fprog program = {.len = filter->count, .filter = filter->line};
-        long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+        long r;
 
+        if (filter->count >= LINES_MAX)
+                return -E2BIG;
+        r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC | flags, &program);
         if (r > 0) /* a thread that has filters of its own */
                 return -EBUSY;
         return r < 0 ? not_there(-errno) : 0;
 }
 
+/* What is on no list does not exist here: a library that has learned a new call takes the old one, and the kernel's
+ * log has the number (audit type 1326). */
+static int enter_allowed(const struct sandbox *sandbox)
+{
+        struct filter filter = {0};
+        int r;
+
+        begin_filter(&filter);
+        for (size_t i = 0; i < ELEMENTS(allowed); i++)
+                answer(&filter, allowed[i], SECCOMP_RET_ALLOW);
+        allow_descriptors(&filter);
+        allow_sockets(&filter, sandbox);
+        allow_memory(&filter, sandbox->code);
+        allow_process(&filter);
+        filter_returns(&filter, SECCOMP_RET_ERRNO | ENOSYS);
+        r = enter(&filter, SECCOMP_FILTER_FLAG_LOG);
+        return r == -EOPNOTSUPP ? enter(&filter, 0) : r; /* a kernel that cannot log them, as gVisor */
+}
+
 int sandbox_enter(const struct sandbox *sandbox)
 {
         struct filter filter = {0};
+        int r;
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
@@ -252,62 +574,8 @@ int sandbox_enter(const struct sandbox *sandbox)
         if (!sandbox->signals)
                 forbid_signals(&filter);
         filter_returns(&filter, SECCOMP_RET_ALLOW);
-        return filter.count < LINES_MAX ? enter(&filter) : -E2BIG;
-}
-
-/* ---- Landlock: no library has it in Debian 12, and it is three system calls */
-
-#define WRITES                                                                                              \
-        (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |   \
-         LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |         \
-         LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |      \
-         LANDLOCK_ACCESS_FS_MAKE_SYM)
-#define ACCESS_REFER    (UINT64_C(1) << 13) /* since version 2 */
-#define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* since version 3 */
-
-/* The write rights that this version of Landlock knows. */
-static uint64_t writes_of_version(long version)
-{
-        return WRITES | (version >= 2 ? ACCESS_REFER : 0) | (version >= 3 ? ACCESS_TRUNCATE : 0);
-}
-
-/* Fewer rights apply to a file than to a folder. */
-static int add_path(int ruleset, const char *path, uint64_t access)
-{
-        _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-        struct landlock_path_beneath_attr beneath = {.parent_fd = fd};
-        struct stat st;
-
-        if (fd < 0)
-                return errno == ENOENT ? 0 : -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        beneath.allowed_access =
-                S_ISDIR(st.st_mode) ? access : access & (LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE);
-        return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0 ? -errno
-                                                                                                    : 0;
-}
-
-int sandbox_write_only(const char *const *path)
-{
-        long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-        uint64_t writes = writes_of_version(version);
-        struct landlock_ruleset_attr attribute = {.handled_access_fs = writes | LANDLOCK_ACCESS_FS_EXECUTE};
-        _cleanup_close_ int ruleset = -1;
-        int r = 0;
-
-        if (version < 0)
-                return not_there(-errno);
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return -errno;
-        ruleset = (int)syscall(SYS_landlock_create_ruleset, &attribute, sizeof(attribute), 0);
-        if (ruleset < 0)
-                return not_there(-errno);
-        for (; *path && r >= 0; path++)
-                r = add_path(ruleset, *path, writes);
-        if (r < 0)
-                return r;
-        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? not_there(-errno) : 0;
+        r = enter(&filter, 0);
+        return r < 0 || sandbox->free ? r : enter_allowed(sandbox);
 }
 
 /* ---- capabilities */

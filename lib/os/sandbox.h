@@ -3,7 +3,9 @@
 /*
  * A process that reads foreign input gives up rights for good, once it is set up: it runs no program, starts
  * no process and looks into none. A process that tries to is not ours any more: that ends it (SIGSYS), and
- * with it the operator.
+ * with it the operator. Unless it is free, it also makes no other calls than those on a list: what is not on
+ * it fails with ENOSYS, as on an older kernel, for an update of a library must not end operators everywhere;
+ * and an argument that is not on it fails as on a kernel that does not know it.
  */
 #include <stdbool.h>
 
@@ -13,17 +15,14 @@ struct sandbox {
         bool local;    /* has sockets of this machine only (AF_UNIX) */
         bool threads;  /* makes some */
         bool signals;  /* sends them to others */
+        bool code;     /* loads libraries later on */
+        bool free;     /* may make all calls but those that are deadly */
         bool rights;   /* keeps root's, where it has them: see sandbox_give_up_rights() */
 };
 
 /* Seccomp, with NoNewPrivs. Threads that run already are included. -EOPNOTSUPP: the kernel has none, or
  * whoever started us forbids it. */
 int sandbox_enter(const struct sandbox *sandbox);
-
-/* From now on this thread, and what it starts, writes, makes or removes nothing but these files and what is
- * below these folders, and executes nothing (Landlock); descriptors that are open stay as they are. NULL at
- * the end; what does not exist is left out. -EOPNOTSUPP as above. */
-int sandbox_write_only(const char *const *path);
 
 /* Keeps of root's rights (capabilities) only those to read and write files of others. The process can
  * execute nothing, so it gets none back. Other users have none. -EOPNOTSUPP: not allowed (systemd's

@@ -108,11 +108,12 @@ int supervisor_close_in(const struct supervisor *supervisor)
                 return 0;
         r = spawner_start(log_target_name(LOG_TARGET_AUTO));
         return r < 0 ? r
-                     : close_in("the supervisor", path,
+                     : close_in("the supervisor", path, NULL,
                                 &(struct sandbox){.connects = true,
                                                   .listens = true,
                                                   .local = true,
                                                   .threads = true,
                                                   .signals = true,
+                                                  .free = true,
                                                   .rights = true});
 }

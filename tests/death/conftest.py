@@ -14,7 +14,8 @@ SHIM = BUILD / "tests" / "death" / "libdeath-shim.so"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 # As enum act of shim.c.
-FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, CLOSE, ASK, SIGNAL = 256, 512, 513, 514, 515, 516, 517, 518, 519, 1024
+FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, CLOSE, ASK, READ, SIGNAL = \
+    256, 512, 513, 514, 515, 516, 517, 518, 519, 520, 1024
 
 
 @pytest.fixture(scope="session")

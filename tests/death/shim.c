@@ -66,7 +66,9 @@ enum act {
         ACT_FORK,          /* starts a process */
         ACT_CONNECT,       /* opens a connection to the network; exit code 99 where it is refused a socket */
         ACT_CLOSE,         /* closes its channel, and lives on */
-        ACT_ASK, /* asks at the control socket $RECONCILED_DEATH_ASKS; exit code 98 where that refuses */
+        ACT_ASK, /* asks at the control socket $RECONCILED_DEATH_ASKS; exit code 98 where that refuses, 96
+                            * where it cannot */
+        ACT_READ, /* reads the files $RECONCILED_DEATH_SEES (with colons); exit code 98 where it may read none */
         ACT_SIGNAL = 1024, /* + number: dies of it, or stops */
 };
 
@@ -107,6 +109,17 @@ static void make_files(void)
                         close(fd);
         }
         free(files);
+}
+
+static void read_files(void)
+{
+        const char *list = getenv("RECONCILED_DEATH_SEES");
+        char *files = strdup(list ? list : ""), *rest = files;
+
+        for (const char *path; (path = strsep(&rest, ":"));)
+                if (open(path, O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+                        _exit(97);
+        _exit(98);
 }
 
 static void connect_anywhere(void)
@@ -156,6 +169,8 @@ static void act(int what)
                         _exit(0);
         } else if (what == ACT_CONNECT) {
                 connect_anywhere();
+        } else if (what == ACT_READ) {
+                read_files();
         } else if (what == ACT_ASK) {
                 ask_operator();
         } else if (what == ACT_CLOSE) {

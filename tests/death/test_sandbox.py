@@ -12,7 +12,7 @@ import pytest
 from harness import wait_until, watch
 from harness.process import User
 
-from death.conftest import ASK, CONNECT, EXECUTE, FORK, LIBC, WRITE_ELSEWHERE, tell
+from death.conftest import ASK, CONNECT, EXECUTE, FORK, LIBC, READ, WRITE_ELSEWHERE, tell
 
 SYS_LANDLOCK_CREATE_RULESET = 444
 ROLES = ("credential", "watcher", "worker", "gateway")
@@ -171,10 +171,10 @@ def test_who_needs_no_network_has_none(tried, role, code):
         assert "exited by itself with code 99" in operator.logs(level="critical")[0]["message"], "it was refused a socket"
 
 
-@pytest.mark.parametrize("role, hidden", [("watcher", False), ("worker", False), ("watcher", True)])
-def test_the_control_socket_takes_no_orders_from_our_own_processes(operator, tried, role, hidden):
+@pytest.mark.parametrize("role, hidden, code", [("worker", False, 98), ("worker", True, 98), ("watcher", False, 96)])
+def test_the_control_socket_takes_no_orders_from_our_own_processes(operator, tried, role, hidden, code):
     """They are of the operator's user. Where /proc shows no processes that are not dumpable (ProtectProc=invisible in the unit)
-    as well."""
+    as well. A watcher cannot even make such a socket."""
     if hidden:
         user_command = operator.user.command
         script = 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"'
@@ -184,7 +184,7 @@ def test_the_control_socket_takes_no_orders_from_our_own_processes(operator, tri
     if hidden:
         operator.user.command = user_command
     operator.wait_exit(expect=70)
-    assert "exited by itself with code 98" in operator.logs(level="critical")[0]["message"], "it was refused"
+    assert f"exited by itself with code {code}" in operator.logs(level="critical")[0]["message"], "it was refused"
 
 
 @pytest.mark.parametrize("way", ["exec {}", "setsid {} & wait", "(setsid sh -c '{}' &) ; exec 1>&-; until [ -s {answer} ]; do :; done",
@@ -218,6 +218,22 @@ def test_who_writes_elsewhere(tried, operator, sandbox, role):
         wait_until((other / "last").exists, "the attempt")
     operator.stop()
     assert (other / "tried").exists() != has_landlock()
+
+
+@pytest.mark.parametrize("role", ["watcher", "gateway"])
+def test_who_reads_what_strangers_send_sees_no_other_file(tried, operator, sandbox, role):
+    """Of the same user: kubeconfig, ledger, stores of others. Where the kernel has no Landlock they can: seccomp sees no paths."""
+    other = operator.state_directory / "store" / "others"
+    other.mkdir(parents=True)
+    (other / "data").write_text("x", encoding="utf-8")
+    for path in (operator.state_directory / "store", other, other / "data"):
+        operator.user.give(path, 0o700)
+    seen = [operator.folder / "kubeconfig", operator.config_file, operator.state_directory / "ledger.sqlite", other / "data",
+            operator.state_directory / "store", operator.runtime_directory, sandbox.subfolder("everybodys", mode=0o777)]
+    operator.environment["RECONCILED_DEATH_SEES"] = ":".join(map(str, seen))
+    operator = tried(role, READ)
+    operator.wait_exit(expect=70)
+    assert f"with code {98 if has_landlock() else 97}" in operator.logs(level="critical")[0]["message"]
 
 
 def test_handlers_are_free(devserver, operator, sandbox, widgets):

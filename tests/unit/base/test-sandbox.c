@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,8 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,19 +26,23 @@
 
 #include <cmocka.h>
 
+#include "os/landlock.h"
 #include "os/sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1 /* its leak check needs processes */
 #endif
 
-static const struct sandbox with_connections = {.connects = true, .threads = true},
-                            without = {.connects = false},
+static const struct sandbox with_connections = {.connects = true,
+                                                .threads = true,
+                                                .code = true}, /* a watcher */
+        without = {.connects = false}, gateway = {.local = true},
                             supervisor = {.connects = true,
                                           .listens = true,
                                           .local = true,
                                           .threads = true,
-                                          .signals = true};
+                                          .signals = true,
+                                          .free = true};
 
 /* Exit status of a process that enters the sandbox and tries; -1: it was ended for it. */
 static int try_in(const struct sandbox *sandbox, int (*attempt)(void))
@@ -137,6 +145,121 @@ static void test_signals(void **state)
         assert_int_equal(try_in(&without, attempt_abort), 0);
         assert_int_equal(try_in(&supervisor, attempt_signal), 0);
 }
+
+/* ---- what is on the list, and what is not */
+
+/* 0: it has failed so. */
+static int failed(long r, int error)
+{
+        return r >= 0 ? 1 : errno == error ? 0 : 2;
+}
+
+static int attempt_signal_by_descriptor(void)
+{
+        const struct f_owner_ex owner = {F_OWNER_PID, getppid()};
+        pid_t parent = getppid();
+        int fd[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) < 0)
+                return 3;
+        return failed(fcntl(fd[0], F_SETOWN, parent), EINVAL) +
+               failed(fcntl(fd[0], F_SETOWN_EX, &owner), EINVAL) +
+               failed(fcntl(fd[0], F_SETSIG, SIGTERM), EINVAL) +
+               failed(ioctl(fd[0], FIOSETOWN, &parent), ENOTTY) +
+               failed(ioctl(fd[0], SIOCSPGRP, &parent), ENOTTY);
+}
+
+static int attempt_limits(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return 3;
+        return failed(setrlimit(RLIMIT_NOFILE, &limit), EPERM) +
+               failed(prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit), EPERM) +
+               failed(prlimit(getppid(), RLIMIT_NOFILE, &limit, NULL), EPERM);
+}
+
+static int attempt_sockets(void)
+{
+        return failed(socket(AF_UNIX, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT) +
+               failed(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT) +
+               failed(socket(AF_VSOCK, SOCK_STREAM, 0), EAFNOSUPPORT) +
+               failed(socket(AF_ALG, SOCK_SEQPACKET, 0), EAFNOSUPPORT) +
+               failed(socket(AF_PACKET, SOCK_RAW, 0), EAFNOSUPPORT);
+}
+
+static int attempt_raw_internet(void)
+{
+        return failed(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, 1), ESOCKTNOSUPPORT);
+}
+
+static int attempt_unlisted(void)
+{
+        int r = failed(syscall(4000), ENOSYS);
+
+        r += failed(syscall(SYS_pidfd_open, getppid(), 0), ENOSYS);
+        r += failed(syscall(SYS_inotify_init1, 0), ENOSYS);
+        r += failed(syscall(SYS_setpriority, 0, 0, 1), ENOSYS);
+        r += failed(syscall(SYS_shmget, 0, 4096, 0600), ENOSYS);
+        r += failed(syscall(SYS_setpgid, 0, 0), ENOSYS);
+        r += failed(syscall(SYS_symlinkat, "/", -1, "x"), ENOSYS);
+        return r;
+}
+
+static int attempt_names(void)
+{
+        const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+        struct addrinfo *found = NULL;
+        int r = getaddrinfo("localhost", "443", &hints, &found);
+
+        if (r == 0)
+                freeaddrinfo(found);
+        return r == 0 ? 0 : 1;
+}
+
+static void test_list(void **state)
+{
+        static int (*const attempt[])(void) = {attempt_signal_by_descriptor, attempt_limits, attempt_sockets,
+                                               attempt_unlisted};
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(attempt) / sizeof(attempt[0]); i++) {
+                assert_int_equal(try_in(&gateway, attempt[i]), 0);
+                assert_int_equal(try_in(&with_connections, attempt[i]), 0);
+        }
+        assert_int_equal(try_in(&with_connections, attempt_raw_internet), 0);
+        assert_int_equal(try_in(&with_connections, attempt_names), 0);
+        assert_int_not_equal(try_in(&supervisor, attempt_unlisted), 0);
+}
+
+#ifndef SANITIZED
+static int attempt_new_code(void)
+{
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return failed(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+                                      MAP_FAILED
+                              ? 0
+                              : -1,
+                      EPERM) +
+               failed(mprotect(page, 4096, PROT_READ | PROT_EXEC), EPERM);
+}
+
+static int attempt_dumpable(void)
+{
+        return failed(prctl(PR_SET_DUMPABLE, 1), EINVAL) + (prctl(PR_SET_NAME, "other") != 0);
+}
+
+static void test_process(void **state)
+{
+        (void)state;
+        assert_int_equal(try_in(&gateway, attempt_new_code), 0);
+        assert_int_equal(try_in(&with_connections, attempt_new_code), 2);
+        assert_int_equal(try_in(&gateway, attempt_dumpable), 0);
+        assert_int_equal(try_in(&with_connections, attempt_dumpable), 0);
+}
+#endif
 
 /* ---- rights */
 
@@ -352,7 +475,7 @@ static bool can_change(const char *folder)
 static int attempt_writes(void)
 {
         const char *const path[] = {inside, "/nonexistent", file, NULL};
-        int r = sandbox_write_only(path);
+        int r = landlock_restrict(path, NULL);
 
         if (r == -EOPNOTSUPP)
                 return can_write(inside) && can_write(outside) ? 77 : 1;
@@ -369,12 +492,40 @@ static int attempt_writes(void)
         return open("/etc/passwd", O_RDONLY) < 0 ? 7 : 0; /* reading stays */
 }
 
-static void test_writing(void **state)
+static bool can_read(const char *path)
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0;
+}
+
+/* As attempt_writes(): a watcher, which reads its own folder and what libraries need. */
+static int attempt_reads(void)
+{
+        const char *const writes[] = {inside, outside, NULL}, *const reads[] = {"/etc", inside, NULL};
+        int r = landlock_restrict(writes, reads);
+
+        if (r == -EOPNOTSUPP)
+                return can_read(file) ? 77 : 1;
+        if (r < 0)
+                return 2;
+        if (can_read(file) || errno != EACCES || can_read(outside))
+                return 3;
+        if (!can_write(inside) || !can_read(inside) || can_write("/etc"))
+                return 4;
+        return can_read("/etc/passwd") && can_read("/proc/self/maps") && can_read("/dev/urandom") &&
+                               attempt_names() == 0
+                       ? 0
+                       : 5;
+}
+
+static void test_files(int (*attempt)(void))
 {
         int status, fd;
         pid_t pid;
 
-        (void)state;
         snprintf(inside, sizeof(inside), "/tmp/reconciled-sandbox-XXXXXX");
         snprintf(outside, sizeof(outside), "/tmp/reconciled-sandbox-XXXXXX");
         assert_non_null(mkdtemp(inside));
@@ -385,7 +536,7 @@ static void test_writing(void **state)
         close(fd);
         pid = fork();
         if (pid == 0)
-                _exit(attempt_writes());
+                _exit(attempt());
         assert_int_equal(waitpid(pid, &status, 0), pid);
         unlink(file);
         rmdir(inside);
@@ -396,6 +547,18 @@ static void test_writing(void **state)
                         "this kernel has no Landlock: what is promised is that nothing else changes\n");
         else
                 assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_writing(void **state)
+{
+        (void)state;
+        test_files(attempt_writes);
+}
+
+static void test_reading(void **state)
+{
+        (void)state;
+        test_files(attempt_reads);
 }
 
 int main(void)
@@ -409,11 +572,14 @@ int main(void)
                 cmocka_unit_test(test_connections),
                 cmocka_unit_test(test_local),
                 cmocka_unit_test(test_signals),
+                cmocka_unit_test(test_list),
                 cmocka_unit_test(test_rights),
 #ifndef SANITIZED
+                cmocka_unit_test(test_process),
                 cmocka_unit_test(test_processes),
 #endif
                 cmocka_unit_test(test_writing),
+                cmocka_unit_test(test_reading),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
