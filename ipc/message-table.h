@@ -313,12 +313,14 @@
 #define MESSAGE_ask_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(serial)
 
 /* How many objects the store holds, and how far the newest stream has come; "": nowhere yet.
- * missing_namespaces: that the watch names and that do not exist, for people; "": none is known. */
+ * missing_namespaces, refused_namespaces: that the watch names and that do not exist, or that it may not read, for
+ * people; "": none is known. */
 #define MESSAGE_position_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(serial)                                                                                         \
         U64(objects)                                                                                        \
         STR(resource_version)                                                                               \
-        STR(missing_namespaces)
+        STR(missing_namespaces)                                                                             \
+        STR(refused_namespaces)
 
 /* Keys that may need a run, within the credit that was given (each change costs one); there may be none.
  * generation: of the store. epoch: another one than before says that versions from before prove nothing now:

@@ -16,6 +16,14 @@
 
 /* ---- what the supervisor is told */
 
+/* A refused namespace may stay refused for days: other trouble of the watch is reported first. */
+static bool is_worse(const struct failures *failures, const struct failures *found)
+{
+        if (failures->health != found->health)
+                return failures->health > found->health;
+        return failures->health != WATCH_HEALTHY && found->refused && !failures->refused;
+}
+
 static const struct failures *worst(const struct watcher *watcher)
 {
         const struct failures *found = &watcher->failures;
@@ -23,9 +31,9 @@ static const struct failures *worst(const struct watcher *watcher)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 const struct stream *stream = &watcher->stream[i];
 
-                if (stream->failures.health > found->health)
+                if (is_worse(&stream->failures, found))
                         found = &stream->failures;
-                if (stream->probe.failures.health > found->health)
+                if (is_worse(&stream->probe.failures, found))
                         found = &stream->probe.failures;
         }
         return found;
@@ -54,9 +62,10 @@ static void tell_health(struct watcher *watcher)
                 .failures = failures->count,
         };
 
-        if (failures->health == watcher->health)
+        if (failures->health == watcher->health && failures->refused == watcher->told_refused)
                 return;
         watcher->health = failures->health;
+        watcher->told_refused = failures->refused;
         if (failures->health == WATCH_HEALTHY)
                 (void)child_send(watcher->child, MESSAGE_RECOVERED, &recovered);
         else
@@ -83,11 +92,32 @@ static void set_health(struct watcher *watcher, struct failures *failures, enum 
 
 /* ---- the deadline */
 
-/* Returns 0 where the watch is isolated and goes on. */
+/* Whether another namespace is left when this one is refused: one that is not refused past its own deadline. */
+static bool others_are_left(const struct watcher *watcher, const struct failures *failures)
+{
+        uint64_t now = clock_boottime_usec();
+        bool is_stream = false, left = false;
+
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                const struct failures *other = &watcher->stream[i].failures;
+
+                is_stream = is_stream || other == failures;
+                left = left ||
+                       (other != failures &&
+                        (!other->refused || now < other->since_boottime + watcher->config->deadline_usec));
+        }
+        return is_stream && left;
+}
+
+/* Returns 0 where the watch goes on: it is isolated, or other namespaces are left. */
 static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];
 
+        if (failures->refused && others_are_left(watcher, failures)) {
+                set_health(watcher, failures, WATCH_DEGRADED);
+                return 0;
+        }
         if (watcher->config->isolate) {
                 set_health(watcher, failures, WATCH_FAILED);
                 return 0;
@@ -234,15 +264,28 @@ void failures_tell(struct watcher *watcher, const struct kube_error *error, uint
 
 /* ---- failures */
 
-static void remember_failure(struct failures *failures, const struct kube_error *error)
+/* The namespace that a failure is about, where the watch names several; "": the failure concerns all. */
+static const char *namespace_of(const struct watcher *watcher, const struct failures *failures)
+{
+        for (size_t i = 0; i < watcher->stream_count && watcher->stream_count > 1; i++)
+                if (&watcher->stream[i].failures == failures)
+                        return watcher->stream[i].namespace_name;
+        return "";
+}
+
+static void remember_failure(const struct watcher *watcher, struct failures *failures,
+                             const struct kube_error *error)
 {
         const char *advice = kube_error_rights_advice(error);
+        const char *namespace_name = namespace_of(watcher, failures);
         struct kube_error copy;
         char *message;
 
         if (kube_error_copy(error, &copy) < 0)
                 return; /* the older error will do */
-        if (advice[0] && copy.message && asprintf(&message, "%s%s", copy.message, advice) >= 0) {
+        if ((advice[0] || namespace_name[0]) && copy.message &&
+            asprintf(&message, "%s%s%s%s%s", namespace_name[0] ? "namespace " : "", namespace_name,
+                     namespace_name[0] ? ": " : "", copy.message, advice) >= 0) {
                 free(copy.message);
                 copy.message = message;
         }
@@ -262,6 +305,7 @@ static void forget_quietly(struct failures *failures)
 {
         disarm(failures);
         failures->count = 0;
+        failures->refused = false;
         failures->health = WATCH_HEALTHY;
 }
 
@@ -304,7 +348,9 @@ int64_t failures_note(struct watcher *watcher, struct failures *failures, const 
                 failures->count = 0;
         if (failures->count++ == 0)
                 failures_begin(watcher, failures, now);
-        remember_failure(failures, error);
+        failures->refused =
+                failures->refused || (error->failure == KUBE_FAILURE_HTTP && error->http_status == 403);
+        remember_failure(watcher, failures, error);
         if (is_absence(watcher, failures, error)) {
                 note_absence(watcher);
                 return (int64_t)delay_after(watcher, failures, error, serial);
@@ -340,7 +386,7 @@ void failures_held(struct watcher *watcher, struct failures *failures)
         duration_format((watcher->throttle_until - now) / USEC_PER_SEC * USEC_PER_SEC, text, sizeof(text));
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server asks us to wait for %s (Retry-After)",
                        text);
-        remember_failure(failures, &error);
+        remember_failure(watcher, failures, &error);
         kube_error_done(&error);
         set_health(watcher, failures, WATCH_DEGRADED);
 }
@@ -357,7 +403,7 @@ void failures_stand(struct watcher *watcher, const char *why)
         failures->count = 1;
         failures_begin(watcher, failures, clock_boottime_usec());
         kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
-        remember_failure(failures, &error);
+        remember_failure(watcher, failures, &error);
         kube_error_done(&error);
         watcher->health = WATCH_HEALTHY; /* so that the supervisor is told in any case */
         set_health(watcher, failures, WATCH_DEGRADED);
@@ -373,6 +419,7 @@ void failures_clear(struct watcher *watcher, struct failures *failures)
         if (failures->count == 0)
                 return;
         failures->count = 0;
+        failures->refused = false;
         disarm(failures);
         set_health(watcher, failures, WATCH_HEALTHY);
 }

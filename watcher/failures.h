@@ -9,6 +9,9 @@
  *
  * The deadline is held by a timer, not by the next failure: a request that a server's Retry-After holds back
  * for an hour is subject to it as well. It does not cut off an answer that is coming in.
+ *
+ * A namespace that the server refuses (403) ends nothing as long as another one of the watch is not past its
+ * deadline for the same reason: it keeps what is known of it, and is tried again at the slowest pace.
  */
 #include "ipc/child.h"
 #include "kube/kube-error.h"
@@ -28,6 +31,7 @@ struct failures {
         uint64_t retry_boottime;    /* when the last delay was over */
         sd_event_source *deadline;
         bool relisted; /* a LIST at once was granted */
+        bool refused;  /* the server said 403 since the last success */
 };
 
 /* Notes a failure and tells the supervisor where it is news. serial: of the credential that was used; 0:

@@ -29,6 +29,7 @@
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
+#include "watcher/stream/refused-namespaces.h"
 #include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 
@@ -286,10 +287,11 @@ static int tell_position(struct watcher *watcher, uint64_t serial)
                 .objects = watcher->store ? store_count(watcher->store) : 0,
                 .resource_version = "",
         };
-        _cleanup_free_ char *missing = missing_namespaces_names(watcher);
+        _cleanup_free_ char *missing = streams_names(watcher, missing_namespaces_has),
+                            *refused = streams_names(watcher, refused_namespaces_has);
 
         position.missing_namespaces = missing;
-
+        position.refused_namespaces = refused;
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 const char *version = watcher->stream[i].resource_version;
 
@@ -377,15 +379,6 @@ static uint64_t list_expected(const struct watcher *watcher)
         return expected;
 }
 
-static uint64_t missing_count(const struct watcher *watcher)
-{
-        uint64_t count = 0;
-
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                count += watcher->stream[i].presence == NAMESPACE_MISSING;
-        return count;
-}
-
 static size_t count_watcher(struct child *child, struct record_counter *counter, size_t max)
 {
         struct watcher *watcher = child->userdata;
@@ -408,7 +401,8 @@ static size_t count_watcher(struct child *child, struct record_counter *counter,
                 {"list_shown", list_shown(watcher)},
                 {"list_expected", list_expected(watcher)},
                 {"log_dropped", log_dropped()},
-                {"missing_namespaces", missing_count(watcher)},
+                {"missing_namespaces", streams_count(watcher, missing_namespaces_has)},
+                {"refused_namespaces", streams_count(watcher, refused_namespaces_has)},
         };
         size_t n = ELEMENTS(own);
 

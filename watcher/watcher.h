@@ -74,6 +74,7 @@ struct watcher {
 
         struct failures failures; /* of discovery and identity */
         enum watch_health health; /* as the supervisor was told */
+        bool told_refused;        /* ... for a namespace that is refused */
         uint64_t refresh_serial;  /* the credential that a REFRESH was sent for */
         uint64_t throttle_until;  /* CLOCK_BOOTTIME: no request leaves before */
         bool full;                /* store-failure.c */
@@ -83,7 +84,7 @@ struct watcher {
                 uint64_t credit;     /* so many changes may be announced */
                 size_t sweep_passed; /* changes that were announced since something was swept */
                 char *sweep_after;   /* stored objects up to this key are announced; NULL: no sweep */
-                bool swept, swept_again;
+                bool swept, swept_again, swept_in_part;
                 sd_event_source *source;  /* commits and announces when the loop has nothing else to do */
                 uint64_t asked_monotonic; /* since when that is to be done */
                 sd_event_source *commit_timer; /* of what announces nothing */

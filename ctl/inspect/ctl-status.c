@@ -75,6 +75,8 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    %s\n", ctl_text(watch, "reason"));
         if (ctl_text(watch, "missingNamespaces")[0])
                 printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
+        if (ctl_text(watch, "refusedNamespaces")[0])
+                printf("    these namespaces are refused: %s\n", ctl_text(watch, "refusedNamespaces"));
         if (ctl_is(watch, "otherCluster"))
                 puts("    this is another cluster than the one that the state folder belongs to, so objects that "
                      "are missing here are not treated as deleted: point the operator back to its cluster, or "

@@ -26,9 +26,10 @@ struct watch_trouble {
 };
 
 /* The API server refuses us what we write: due/watch-refusal.c. key: of the object that is tried; NULL: it does
- * not. */
+ * not. in: whether it does so (403) in each of the namespaces that the watch names; NULL: it names less than two. */
 struct refusal {
         char *key, *uid;
+        bool *in;
         uint64_t since_boottime;
         struct watch_trouble trouble;
 };

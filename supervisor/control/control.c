@@ -163,7 +163,8 @@ int control_take_position(struct watch *watch, const struct message_position *po
         struct control_peer *next;
 
         watch->objects = position->objects;
-        if (text_replace(&place_of(watch)->missing_namespaces, position->missing_namespaces) < 0)
+        if (text_replace(&place_of(watch)->missing_namespaces, position->missing_namespaces) < 0 ||
+            text_replace(&place_of(watch)->refused_namespaces, position->refused_namespaces) < 0)
                 return -ENOMEM;
         if (watch->synced && position->resource_version[0] &&
             text_replace(&watch->resource_version, position->resource_version) < 0)

@@ -420,6 +420,8 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
                  "Owner references that no object can match.", COUNTER},
                 {"reconciled_watch_missing_namespaces", "missing_namespaces",
                  "Namespaces that the watch names but that do not exist.", GAUGE},
+                {"reconciled_watch_refused_namespaces", "refused_namespaces",
+                 "Namespaces that the watch names but that the server refuses.", GAUGE},
                 {"reconciled_watch_unannounced", "dirty",
                  "Changed keys that wait in the store for a place in the queue.", GAUGE},
         };

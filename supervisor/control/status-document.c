@@ -101,6 +101,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
                     place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
+        json_string(json, "refusedNamespaces",
+                    place_of(watch)->refused_namespaces ? place_of(watch)->refused_namespaces : "");
         json_string(json, "resourceVersion", watch->resource_version);
         json_uint64(json, "syncedSince", watch->synced_realtime);
         json_uint64(json, "objects", watch->objects);

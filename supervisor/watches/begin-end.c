@@ -48,6 +48,7 @@ static void place_done(struct watch_place *place)
 {
         free(place->store_folder);
         free(place->missing_namespaces);
+        free(place->refused_namespaces);
         free(place->degraded_reason);
         free(place->heard.reason);
         sd_event_source_disable_unref(place->memory_retry.timer);

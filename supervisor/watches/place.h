@@ -24,9 +24,9 @@ struct watch_place {
         struct watch_trouble heard; /* of its watcher */
         struct memory_retry memory_retry;
         uint64_t degraded_realtime, failures;
-        char *degraded_reason, *missing_namespaces; /* may be NULL */
-        sd_event_source *owed_source;               /* the next page of rows for its watcher */
-        char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
+        char *degraded_reason, *missing_namespaces, *refused_namespaces; /* may be NULL */
+        sd_event_source *owed_source; /* the next page of rows for its watcher */
+        char limits_weakened[320];    /* of its handler, and how they hold; "" when as they are meant */
 };
 
 struct watch_place *place_of(const struct watch *watch);

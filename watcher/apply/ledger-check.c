@@ -44,8 +44,10 @@ static int check_one(struct watcher *watcher, const struct record_owed *owed)
          * deleted. */
         if (scope_is_other_resource(watcher->config->known_scope, watcher->scope))
                 return apply_unselected(watcher, owed->key, owed->uid, true);
-        /* An object that the filter keeps out of the store, or that could not be read, may still exist. */
-        if (absence_is_deletion(watcher) && !watcher->filter_program && !(stream && stream->list_incomplete))
+        /* An object that the filter keeps out of the store, or that could not be read, may still exist; so may one
+         * whose namespace was never listed. */
+        if (absence_is_deletion(watcher) && !watcher->filter_program &&
+            !(stream && (stream->list_incomplete || !stream->synced)))
                 return apply_gone(watcher, owed->key, owed->uid);
         return verification_add(watcher, owed->key, owed->uid, true);
 }
@@ -83,7 +85,8 @@ void ledger_check_finish_maybe(struct watcher *watcher)
         };
         int r;
 
-        if (!watcher->owed_complete || watcher->checked || !verification_idle(watcher))
+        if (!watcher->owed_complete || watcher->checked || !streams_are_synced(watcher) ||
+            !verification_idle(watcher))
                 return;
         r = meta_save(watcher, true);
         if (r >= 0)

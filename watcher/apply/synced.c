@@ -11,22 +11,39 @@
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/finalizer-search.h"
+#include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
+#include "watcher/stream/resume.h"
 #include "watcher/stream/stream.h"
 
-/* SWEPT is sent once. */
+/* Why the objects of a namespace were never listed. */
+static const char *first_refusal(const struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (!watcher->stream[i].synced && watcher->stream[i].failures.last.message)
+                        return watcher->stream[i].failures.last.message;
+        return "a namespace was not listed";
+}
+
+/* SWEPT is sent once, and again when a namespace that was refused is listed. */
 int swept_tell(struct watcher *watcher)
 {
         struct message_swept swept = {.watch = watcher->config->watch,
                                       .again = watcher->announce.swept_again};
+        char unlisted[400];
 
         if (watcher->announce.swept || !watcher->first_synced || watcher->announce.sweep_after ||
             store_dirty_count(watcher->store) > 0 || !finalizer_search_is_through(watcher))
                 return 0;
         swept.unseen = finalizer_search_unseen(watcher);
+        if (!swept.unseen[0] && !streams_are_synced(watcher)) {
+                snprintf(unlisted, sizeof(unlisted), "%.300s", first_refusal(watcher));
+                swept.unseen = unlisted;
+        }
+        watcher->announce.swept_in_part = swept.unseen[0];
         watcher->announce.swept = true;
         if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
                 return 0;
@@ -63,20 +80,30 @@ void synced_tell(struct watcher *watcher)
 {
         struct message_synced synced = {
                 .watch = watcher->config->watch,
-                .resource_version = watcher->stream[0].resource_version,
+                .resource_version = "",
                 .other_cluster = watcher->deletions_suspended,
                 .cluster = watcher->cluster,
                 .scope = watcher->scope,
         };
         int r;
 
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (!watcher->stream[i].synced)
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                const struct stream *stream = &watcher->stream[i];
+
+                if (!stream->synced && !stream_is_refused(stream))
                         return;
+                if (stream->synced)
+                        synced.resource_version = stream->resource_version;
+        }
         if (!watcher->first_synced && begin_life(watcher) < 0)
                 return;
+        if (!watcher->first_synced && (r = positions_note_unlisted(watcher)) < 0) {
+                store_failed(watcher, r);
+                return;
+        }
         watcher->first_synced = true;
-        r = meta_save(watcher, verification_idle(watcher));
+        watcher->announce.swept = watcher->announce.swept && !watcher->announce.swept_in_part;
+        r = meta_save(watcher, streams_are_synced(watcher) && verification_idle(watcher));
         if (r < 0) {
                 store_failed(watcher, r);
                 return;
@@ -90,5 +117,6 @@ void synced_tell(struct watcher *watcher)
                             "the supervisor cannot be told that the watch is synced");
         else
                 verification_continue(watcher); /* those of the last life as well */
+        ledger_check_finish_maybe(watcher);
         missing_namespaces_look(watcher);
 }

@@ -258,6 +258,14 @@ static bool is_asked(const struct verification *verification, const struct store
         return false;
 }
 
+/* While its namespace is refused, so is the question; the others do not wait for it. */
+static bool may_be_asked(struct watcher *watcher, const struct store_question *stored)
+{
+        const struct stream *stream = stream_of_key(watcher, stored->key);
+
+        return !is_asked(watcher->verification, stored) && !(stream && stream_is_refused(stream));
+}
+
 /* Finds the next question of this round that needs an answer; those that were answered otherwise are
  * removed. -ENOENT: the round is over. */
 static int next_question(struct watcher *watcher, struct store_question *ret)
@@ -271,7 +279,7 @@ static int next_question(struct watcher *watcher, struct store_question *ret)
                 r = is_open(watcher, &found);
                 if (r == 0)
                         r = store_question_remove(watcher->store, found.key, found.uid);
-                else if (r > 0 && !is_asked(watcher->verification, &found))
+                else if (r > 0 && may_be_asked(watcher, &found))
                         break;
                 if (r < 0)
                         return r;

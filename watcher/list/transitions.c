@@ -15,6 +15,7 @@
 #include "watcher/list/watch-stream.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/refused-namespaces.h"
 #include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 #include "watcher/stream/stream-request.h"
@@ -224,6 +225,12 @@ static void transition_failed(struct stream *stream, enum phase phase, const str
 
         if (delay < 0)
                 return;
+        refused_namespaces_note(stream);
+        if (stream->failures.refused && !stream->watcher->first_synced) {
+                synced_tell(stream->watcher); /* the others may have waited for this one alone */
+                if (watcher_is_over(stream->watcher))
+                        return;
+        }
         log_debug("watch %s: %s (%s); next attempt in %lld ms", stream->watcher->config->watch,
                   error->message ? error->message : "", kube_failure_name(error->failure),
                   (long long)delay / 1000);

@@ -76,10 +76,6 @@ static int on_namespaces_again(sd_event_source *source _unused_, uint64_t usec _
 /* Asks one question after the other; one that cannot be asked waits for the next round. */
 static void ask_next(struct watcher *watcher)
 {
-        bool missing = false;
-
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                missing = missing || watcher->stream[i].presence == NAMESPACE_MISSING;
         for (; watcher->namespaces.asked < watcher->stream_count; watcher->namespaces.asked++) {
                 struct stream *stream = &watcher->stream[watcher->namespaces.asked];
 
@@ -87,7 +83,7 @@ static void ask_next(struct watcher *watcher)
                     stream->presence != NAMESPACE_HIDDEN && namespaces_ask(stream) >= 0)
                         return;
         }
-        if (missing)
+        if (streams_count(watcher, missing_namespaces_has) > 0)
                 (void)sd_event_add_time_relative(watcher->child->event, &watcher->namespaces.timer,
                                                  CLOCK_MONOTONIC, AGAIN_USEC, 0, on_namespaces_again,
                                                  watcher);
@@ -101,15 +97,7 @@ void missing_namespaces_look(struct watcher *watcher)
         ask_next(watcher);
 }
 
-char *missing_namespaces_names(const struct watcher *watcher)
+bool missing_namespaces_has(const struct stream *stream)
 {
-        struct text text = TEXT_EMPTY;
-        size_t count = 0;
-
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (watcher->stream[i].presence == NAMESPACE_MISSING && ++count <= MISSING_NAMESPACES_TOLD)
-                        text_printf(&text, "%s%s", count > 1 ? ", " : "", watcher->stream[i].namespace_name);
-        if (count > MISSING_NAMESPACES_TOLD)
-                text_printf(&text, " and %zu more", count - MISSING_NAMESPACES_TOLD);
-        return text_take(&text);
+        return stream->presence == NAMESPACE_MISSING;
 }

@@ -8,11 +8,8 @@
  */
 #include "watcher/stream/stream.h"
 
-#define MISSING_NAMESPACES_TOLD 8
-
 /* Asks for those that were not found yet. */
 void missing_namespaces_look(struct watcher *watcher);
 /* The stream's namespace exists. */
 void missing_namespaces_found(struct stream *stream);
-/* Their names, the first ones; owned by the caller. NULL: there is none, or no memory. */
-char *missing_namespaces_names(const struct watcher *watcher);
+bool missing_namespaces_has(const struct stream *stream);

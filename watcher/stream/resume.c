@@ -103,3 +103,21 @@ int positions_forget(struct watcher *watcher)
                 r = save(&watcher->stream[i], "");
         return r;
 }
+
+int positions_note_unlisted(struct watcher *watcher)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < watcher->stream_count && r >= 0; i++) {
+                struct store_position position;
+
+                if (watcher->stream[i].synced)
+                        continue;
+                r = store_position_get(watcher->store, watcher->stream[i].namespace_name, &position);
+                if (r == -ENOENT)
+                        r = save(&watcher->stream[i], "");
+                else if (r >= 0)
+                        store_position_done(&position);
+        }
+        return r;
+}

@@ -15,3 +15,6 @@ int resume_streams(struct watcher *watcher);
 /* Saves how far the streams are, or that nothing is complete. 0, or the errno of the store. */
 int positions_save(struct watcher *watcher);
 int positions_forget(struct watcher *watcher);
+/* A stream that has listed nothing, in no life, is on record as that: workers must not take what the store lacks for
+ * missing. In the writer's transaction; 0, or the errno of the store. */
+int positions_note_unlisted(struct watcher *watcher);

@@ -8,6 +8,9 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "object/scan-list.h"
+#include "watcher/stream/refused-namespaces.h"
+
+#define NAMES_TOLD 8
 
 int streams_new(struct watcher *watcher, const struct stream_driver *driver)
 {
@@ -83,6 +86,11 @@ static bool in_namespace(const char *key, const char *namespace_name)
         return length == 0 || (strncmp(key, namespace_name, length) == 0 && key[length] == '/');
 }
 
+bool stream_has_key(const struct stream *stream, const char *key)
+{
+        return in_namespace(key, stream->namespace_name);
+}
+
 struct stream *stream_of_key(struct watcher *watcher, const char *key)
 {
         for (size_t i = 0; i < watcher->stream_count; i++)
@@ -125,6 +133,47 @@ void stream_succeeded(struct stream *stream)
 {
         stream->refreshed = false;
         failures_clear(stream->watcher, &stream->failures);
+        refused_namespaces_over(stream);
+}
+
+bool stream_is_refused(const struct stream *stream)
+{
+        const struct watcher *watcher = stream->watcher;
+
+        for (size_t i = 0; i < watcher->stream_count && stream->failures.refused; i++)
+                if (!watcher->stream[i].failures.refused)
+                        return true;
+        return false;
+}
+
+bool streams_are_synced(const struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (!watcher->stream[i].synced)
+                        return false;
+        return true;
+}
+
+size_t streams_count(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream))
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                count += is_meant(&watcher->stream[i]);
+        return count;
+}
+
+char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream))
+{
+        struct text text = TEXT_EMPTY;
+        size_t count = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (is_meant(&watcher->stream[i]) && ++count <= NAMES_TOLD)
+                        text_printf(&text, "%s%s", count > 1 ? ", " : "", watcher->stream[i].namespace_name);
+        if (count > NAMES_TOLD)
+                text_printf(&text, " and %zu more", count - NAMES_TOLD);
+        return text_take(&text);
 }
 
 /* ---- what happened to it */

@@ -43,6 +43,7 @@ struct stream {
         bool resumed;          /* goes on where the last life ended */
         bool position_changed; /* since it was last saved */
         bool refreshed;        /* a fresh credential was tried at once */
+        bool refusal_told;     /* stream/refused-namespaces.c */
         bool connection_lost;
 
         /* The list, however it comes. */
@@ -76,11 +77,20 @@ struct stream {
         } probe; /* probe.c: the question beside the watch */
 };
 
+/* The server refuses this namespace (403), and not all of the watch: the others go on without it. */
+bool stream_is_refused(const struct stream *stream);
+/* No stream has still to list its objects. */
+bool streams_are_synced(const struct watcher *watcher);
+/* Those that are meant: how many, and the names of the first ones, for people. The text is the caller's; NULL:
+ * there is none, or no memory. */
+size_t streams_count(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
+char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
 /* Makes watcher->stream. 0, -ENOMEM; what was made belongs to the watcher also after a failure. */
 int streams_new(struct watcher *watcher, const struct stream_driver *driver);
 void streams_free(struct watcher *watcher);
 /* Gives up for good what they have asked for. */
 void streams_stop(struct watcher *watcher);
+bool stream_has_key(const struct stream *stream, const char *key); /* by its namespace */
 /* The stream that lists this key; NULL: none does. */
 struct stream *stream_of_key(struct watcher *watcher, const char *key);
 int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */

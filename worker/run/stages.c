@@ -15,6 +15,7 @@
 #include "kube/discovery.h"
 #include "kube/path.h"
 #include "os/file.h"
+#include "store/meta.h"
 #include "store/reader.h"
 #include "store/record.h"
 #include "worker/arguments.h"
@@ -215,12 +216,41 @@ static bool is_unneeded(const struct run *run)
                order->known_related == run->related.fingerprint && !is_leaving(run);
 }
 
+/* The kind, owned or related, that was never listed in the object's namespace: its watcher may not. A handler would take
+ * its objects for missing. NULL: there is none. */
+static const struct record_watch *find_unlisted(const struct run *run)
+{
+        const char *key = run->order->key, *slash = strchr(key, '/');
+        _cleanup_free_ char *namespace_name = strndup(key, slash ? (size_t)(slash - key) : 0);
+        struct store_progress progress;
+
+        for (size_t i = 0; i < run->worker->watch_count && namespace_name; i++) {
+                const struct worker_watch *watch = &run->worker->watch[i];
+
+                if (strcmp(watch->config->owner, run->watch->config->name) == 0 &&
+                    store_read_progress(watch->reader, namespace_name, &progress) >= 0 &&
+                    progress.version == 0)
+                        return watch->config;
+        }
+        return NULL;
+}
+
 /* Returns false: the run was ended. */
 static bool related_are_there(struct run *run)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = related_collect(run, &error);
+        const struct record_watch *unlisted = is_leaving(run) ? NULL : find_unlisted(run);
+        int r;
 
+        if (unlisted) {
+                run_finish(
+                        run, RESULT_UNAVAILABLE,
+                        "the objects of kind %s are unknown in its namespace, as watch %s cannot list them "
+                        "there; `reconciledctl status` shows why",
+                        unlisted->kind, unlisted->name);
+                return false;
+        }
+        r = related_collect(run, &error);
         if (r == -ECANCELED)
                 return false;
         if ((r == -EBADMSG || r == -E2BIG) && is_leaving(run))

@@ -146,7 +146,7 @@ static int judge_finalizer_run(struct watch *watch, const struct queue_run *run,
         switch (done->result) {
         case RESULT_SUCCESS:
                 watch->finalizers_written++;
-                refusal_over(watch);
+                refusal_written(watch, done->key);
                 recover(watch);
                 if (lost)
                         r = note_try(watch, run->key, run->uid, &outcome->delay_usec);

@@ -6,7 +6,8 @@
 /* *delay: may be made shorter. 1: the watch is past its deadline, and that is fatal: refusal_fatal(). */
 int watch_refused(struct watch *watch, const struct message_done *done, uint64_t *delay);
 void refusal_fatal(struct watch *watch);
-void refusal_over(struct watch *watch); /* something was written */
+void refusal_written(struct watch *watch,
+                     const char *key); /* to the object of this key, or to what belongs to it */
 /* This object has nothing to say any more. */
 void refusal_forget(struct watch *watch, const char *key, const char *uid);
 void refusal_free(struct watch *watch);

@@ -91,7 +91,7 @@ static void note_recovery(struct ending *ending)
                             result == RESULT_SETTLING;
 
         if (result == RESULT_SUCCESS && (ending->done->own_resource_version[0] || ending->row.refused > 0)) {
-                refusal_over(ending->watch);
+                refusal_written(ending->watch, ending->done->key);
                 recover(ending->watch);
         } else if (!says_nothing) {
                 refusal_forget(ending->watch, ending->done->key, ending->done->uid);
