@@ -55,6 +55,8 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
 
         if (r >= 0) {
                 ret->has_finalizers = object.finalizers.size > strlen("[]");
+                ret->api_version = object.api_version;
+                ret->kind = object.kind;
                 r = read_key(object.namespace_name, object.name, ret->key);
         }
         if (r >= 0)

@@ -17,6 +17,8 @@ struct identity {
         char uid[IDENTITY_UID_MAX + 1];
         char resource_version[IDENTITY_VERSION_MAX + 1];
         bool has_finalizers; /* of anybody */
+        struct span api_version,
+                kind; /* as scanned, of the text that was read; absent in items of some lists */
 };
 
 /* whole: the rest is checked too, because nobody else checks that it is an object at all. -EBADMSG: the

@@ -264,20 +264,19 @@ int scan_object(const char *input, size_t size, struct scan_object *ret)
 
 static int find_metadata(struct span key, struct span value, void *userdata)
 {
-        struct span *metadata = userdata;
+        struct filler *filler = userdata;
+        int r = fill_place(key, value, filler);
 
-        if (!scan_string_equals(key, "metadata"))
-                return 0;
-        *metadata = value;
-        return -ECANCELED;
+        return r < 0 || !filler->object->metadata.start ? r : -ECANCELED;
 }
 
 int scan_identity(const char *input, size_t size, struct scan_object *ret)
 {
         struct scan_object object = {0};
         struct filler metadata = {metadata_place, ELEMENTS(metadata_place), &object};
+        struct filler top = {top_place, ELEMENTS(top_place), &object};
         size_t end = 0;
-        int r = walk_members(input, size, &end, find_metadata, &object.metadata);
+        int r = walk_members(input, size, &end, find_metadata, &top);
 
         if (r >= 0)
                 return -EBADMSG; /* it has none */

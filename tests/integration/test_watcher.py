@@ -336,7 +336,7 @@ def test_another_kind_under_the_same_name_deletes_nothing(server, start, operato
     start()
     handler.wait_finished(name="a")
     operator.stop()
-    planet = widget("earth", 5)
+    planet = widget("earth", 5, kind="Planet")
     del planet["metadata"]["namespace"]
     server.listed, server.get = [planet], lambda name: NOT_FOUND
     operator.configure(server, [watch("widgets", handler, kind="Planet")])

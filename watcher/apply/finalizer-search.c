@@ -109,7 +109,8 @@ static int take_search_item(struct watcher *watcher, const char *item, size_t si
         int r = finalizer_look(item, size, watcher->config->finalizers, &view);
 
         if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||
-            !scope_chooses(watcher, identity.key))
+            !scope_chooses(watcher, identity.key) ||
+            !stream_has_key(&watcher->stream[watcher->search->stream], identity.key))
                 return r == -ENOMEM ? r : 0;
         r = store_peek(watcher->store, identity.key, &stored);
         if (r >= 0) {

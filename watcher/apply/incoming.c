@@ -354,6 +354,28 @@ static int apply_chosen(struct stream *stream, const struct identity *identity, 
                        : of_store(watcher, apply_filtered(stream, identity));
 }
 
+int apply_foreign(struct stream *stream, const char *key, struct span kind)
+{
+        const struct watcher *watcher = stream->watcher;
+        _cleanup_free_ char *shown = shown_text(kind);
+        const char *where = stream->namespace_name;
+
+        stream->watcher->count.undecodable++;
+        kube_error_set(
+                &stream->stream_error, KUBE_FAILURE_PROTOCOL,
+                "the server's answer holds %s %s, which was not asked for (but %s%s%s); the answer is not "
+                "trusted, and everything is listed again. Look for a proxy before the API server that "
+                "confuses requests",
+                shown && shown[0] ? shown : "an object", key, watcher->config->kind,
+                where[0]                       ? " of namespace "
+                : watcher->resource.namespaced ? " of any namespace"
+                                               : " of the cluster",
+                where);
+        log_warning("watch %s: %s", watcher->config->watch,
+                    stream->stream_error.message ? stream->stream_error.message : "");
+        return -ECANCELED;
+}
+
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
 {
         struct identity identity;
@@ -363,6 +385,8 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         stream->progress.shown += listed;
         if (r == -ENAMETOOLONG)
                 return refuse_object(watcher, json, size);
+        if (r >= 0 && !scope_fits(stream, &identity))
+                return apply_foreign(stream, identity.key, identity.kind);
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
         if (r >= 0 && scope_chooses(watcher, identity.key))
@@ -434,6 +458,8 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return skip_unreadable(stream, false, json, size);
         if (r < 0)
                 return store_failed(watcher, r);
+        if (!scope_fits(stream, &identity))
+                return apply_foreign(stream, identity.key, identity.kind);
         /* A DELETED may carry an old version (kubernetes#58545); the stream's version never goes down. */
         if (advance_position(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);

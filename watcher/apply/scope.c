@@ -107,6 +107,34 @@ bool scope_chooses(const struct watcher *watcher, const char *key)
                                slash ? (size_t)(slash - key) : 0);
 }
 
+/* All versions of a group show the same objects. */
+static bool is_of_group(struct span api_version, const char *expected)
+{
+        const char *slash = strchr(expected, '/');
+        size_t size = slash ? (size_t)(slash + 1 - expected) : strlen(expected);
+
+        if (!slash)
+                return scan_string_equals(api_version, expected);
+        return api_version.size > size + 2 && memcmp(api_version.start + 1, expected, size) == 0;
+}
+
+bool scope_is_kind(const struct watcher *watcher, struct span api_version, struct span kind)
+{
+        const struct message_config_watcher *config = watcher->config;
+
+        if (config->metadata_only && kind.start && scan_string_equals(kind, "PartialObjectMetadata"))
+                return true;
+        return (!kind.start || scan_string_equals(kind, config->kind)) &&
+               (!api_version.start || is_of_group(api_version, config->api_version));
+}
+
+bool scope_fits(const struct stream *stream, const struct identity *identity)
+{
+        return scope_is_kind(stream->watcher, identity->api_version, identity->kind) &&
+               stream_has_key(stream, identity->key) &&
+               stream->watcher->resource.namespaced == (strchr(identity->key, '/') != NULL);
+}
+
 /* The cluster and the number of the LIST are on record before any object of them is. The old scope stays
  * until every missing object is explained: until then the store's content belongs to it. */
 int meta_save(struct watcher *watcher, bool explained)

@@ -6,7 +6,8 @@
  * missing object may still exist; when the first does, it was of another kind, and nothing can be asked
  * about it.
  */
-#include "watcher/watcher.h"
+#include "object/identity.h"
+#include "watcher/stream/stream.h"
 
 /* Owned by the caller; NULL: no memory. */
 char *scope_new(const struct message_config_watcher *config);
@@ -16,6 +17,10 @@ char *basis_new(const struct message_config_watcher *config, const char *scope);
 bool scope_is_other_resource(const char *known, const char *scope);
 /* Whether the patterns of the watch choose the namespace of this key. */
 bool scope_chooses(const struct watcher *watcher, const char *key);
+/* Whether the kind is the one that was asked for, as far as it is given: an object, or a bookmark. */
+bool scope_is_kind(const struct watcher *watcher, struct span api_version, struct span kind);
+/* Whether that object was asked for: its kind, and its namespace. */
+bool scope_fits(const struct stream *stream, const struct identity *identity);
 /* Whether an object that a complete list does not show was deleted. */
 bool absence_is_deletion(const struct watcher *watcher);
 /* Puts cluster, scope and the number of the LIST on record. explained: no missing object is unexplained.

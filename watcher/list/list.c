@@ -81,7 +81,7 @@ static int on_list_data(struct kube_transfer *transfer _unused_, const char *byt
         failures_progress(&stream->failures);
         if (r >= 0)
                 return announce_in_time(stream->watcher);
-        if (!watcher_is_over(stream->watcher))
+        if (!watcher_is_over(stream->watcher) && stream->stream_error.failure == KUBE_FAILURE_NONE)
                 kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
                                "the server's list cannot be read%s",
                                r == -EMSGSIZE ? ": a part of it is larger than 16 MiB" : "");

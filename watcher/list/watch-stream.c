@@ -9,6 +9,7 @@
 #include "base/exit-code.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/incoming.h"
+#include "watcher/apply/scope.h"
 #include "watcher/list/probe.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
@@ -63,6 +64,8 @@ static int take_bookmark(struct stream *stream, struct span object)
                 r = scan_string(scanned.resource_version, &version);
         if (r < 0)
                 return -EBADMSG;
+        if (!scope_is_kind(stream->watcher, scanned.api_version, scanned.kind))
+                return apply_foreign(stream, "(a bookmark)", scanned.kind);
         stream->watcher->count.bookmarks++;
         stream->bookmarked = true;
         if (stream->state == STREAM_INITIAL)

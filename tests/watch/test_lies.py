@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server, or a proxy before it, that gives answers to other questions: none of it becomes an object of the watch."""
+import json
+
+import pytest
+
+from harness import watch
+from harness import wait_until
+from harness.operator import MESSAGE_ID
+
+from .conftest import LIST, WATCH
+
+# What was not asked for, where Widgets of the namespace default were.
+LIES = {
+    "namespace": {"metadata": {"namespace": "foreign"}},
+    "no namespace": {"metadata": {"namespace": None}},
+    "kind": {"kind": "Secret"},
+    "group": {"apiVersion": "example.org/v1"},
+}
+
+
+def lie(how, name="lie"):
+    change = LIES[how]
+    metadata = {"name": name, "namespace": "default", "uid": "11", "resourceVersion": "999999", **change.get("metadata", {})}
+    return {"apiVersion": change.get("apiVersion", "example.com/v1"), "kind": change.get("kind", "Widget"),
+            "metadata": {key: value for key, value in metadata.items() if value is not None}, "spec": {}}
+
+
+def told(listing):
+    return listing.operator.logs(lambda record: "was not asked for" in record["message"] and record["level"] == "warning"
+                                 and "message_id" not in record)
+
+
+def answered(listing):
+    """Nothing is run for a lie, nothing counts as deleted, and the watch works."""
+    listing.works()
+    listing.wait_state("in-sync")
+    listing.stop()
+    assert listing.actions() == [("reconcile", "kept"), ("reconcile", "proof")]
+
+
+def test_an_event_that_was_not_asked_for_leads_to_a_list(listing):
+    """Of another kind, group or namespace; told each time."""
+    listing.create("kept")
+    listing.start_synced(namespaces=["default"])
+    listing.ran("kept")
+    for number, (how, event) in enumerate((how, event) for how in LIES for event in ("ADDED", "DELETED")):
+        before = len(listing.lists())
+        listing.devserver.fault(WATCH, atEvent=1, line=json.dumps({"type": event, "object": lie(how)}) + "\n")
+        listing.devserver.close_watches("clean")
+        listing.wait_lists(before + 1)
+        listing.wait_state("in-sync")
+        assert len(told(listing)) == number + 1 and "lie" in told(listing)[-1]["message"], (how, event)
+    answered(listing)
+
+
+@pytest.mark.parametrize("how", ["namespace", "kind"])
+def test_a_list_that_was_not_asked_for_is_none(listing, how):
+    """Nothing that it lacks counts as deleted."""
+    listing.create("kept")
+    listing.start_synced(namespaces=["default"])
+    listing.ran("kept")
+    body = json.dumps({"apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": {"resourceVersion": "999999"},
+                       "items": [lie(how)]})
+    listing.devserver.fault(LIST, times=2, status=200, body=body, contentType="application/json")
+    listing.devserver.fault(WATCH, error={"code": 410})
+    listing.devserver.close_watches("cut")
+    wait_until(lambda: len(told(listing)) == 2, "both to be told")
+    listing.operator.wait_for_log("was not asked for", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    answered(listing)
+
+
+def test_a_bookmark_of_another_kind_is_none(listing):
+    """It does not move the version from which the watch is resumed."""
+    listing.start_synced()
+    bookmark = {"type": "BOOKMARK", "object": {"apiVersion": "v1", "kind": "Secret", "metadata": {"resourceVersion": "999999"}}}
+    listing.devserver.fault(WATCH, atEvent=1, line=json.dumps(bookmark) + "\n", close="clean")
+    listing.devserver.close_watches("clean")
+    wait_until(lambda: told(listing), "the bookmark to be told")
+    listing.wait_state("in-sync")
+    listing.works()
+    listing.stop()
+    assert "999999" not in str([request["query"] for request in listing.watches()])
