@@ -21,6 +21,7 @@
 #include "credential/renew.h"
 #include "ipc/close-in.h"
 #include "kubeconfig/kubeconfig.h"
+#include "os/syscall.h"
 
 #define RELOAD_USEC USEC_PER_MINUTE
 
@@ -45,8 +46,12 @@ static int trim_credential(struct credential *credential)
         bool asks = account_is_wanted(credential);
         int r;
 
-        if (credential->source.exec.command)
-                return 0;
+        if (credential->source.exec.command) {
+                r = sys_set_subreaper(); /* nothing that it leaves behind outlives it */
+                return r >= 0 ? 0
+                              : child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                            "it cannot watch over its plugin: %s", strerror(-r));
+        }
         r = close_in("the credential process", path, NULL,
                      &(struct sandbox){.local = !asks, .connects = asks, .threads = asks, .code = true});
         if (r < 0)

@@ -207,6 +207,16 @@ static int serve_orders(void)
 
 /* ---- main */
 
+/* What the service manager gave the supervisor alone: with it a child, or a plugin that it runs, would speak for it. */
+static void forget_service_manager(void)
+{
+        static const char *const variable[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
+                                               "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES"};
+
+        for (size_t i = 0; i < ELEMENTS(variable); i++)
+                unsetenv(variable[i]);
+}
+
 int main(int argc, char **argv)
 {
         if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -219,6 +229,7 @@ int main(int argc, char **argv)
                 return EXIT_CODE_OK;
         }
         umask(077);
+        forget_service_manager();
         signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
         signal(SIGHUP, SIG_IGN);
         signal(SIGTERM, SIG_IGN); /* of a stop of the whole control group: the end of the channel ends it */

@@ -242,6 +242,87 @@ def test_a_plugin_that_comes_later_needs_a_new_start(secured, operator, handler,
     operator.stop()
 
 
+# Plugins that misbehave
+
+PRINTS = """echo '{"kind":"ExecCredential","apiVersion":"%s","status":{"token":"first-secret"}}'""" % EXEC
+
+
+def be(plugin, script):
+    """What the plugin is from now on, in its own folder."""
+    new = plugin.folder / "new"
+    new.write_text(f"#!/bin/sh\ncd {plugin.folder}\n{script}\n", encoding="utf-8")
+    new.chmod(0o755)
+    new.rename(plugin.command)
+
+
+def memory_kib(process):
+    with open(f"/proc/{process.pid}/smaps_rollup", encoding="utf-8") as rollup:
+        return next(int(line.split()[1]) for line in rollup if line.startswith("Anonymous:"))
+
+
+def sleepers(operator):
+    return [found for found in operator.processes() if "sleep" in found.command]
+
+
+def test_a_plugin_sees_nothing_that_is_ours(configured, plugin):
+    """It has the operator's environment, as kubectl's plugins have the user's; but nothing by which it could speak for the
+    operator, and no credential."""
+    be(plugin, f"env >seen\n{PRINTS}")
+    plugin.user.give(plugin.folder, 0o755)
+    operator = configured()
+    operator.start_ready().wait_synced()
+    seen_there = (plugin.folder / "seen").read_text(encoding="utf-8")
+    operator.stop()
+    names = {line.split("=")[0] for line in seen_there.splitlines()}
+    assert {"PATH", "KUBERNETES_EXEC_INFO"} <= names
+    assert not names & {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
+    assert "first-secret" not in seen_there
+
+
+@pytest.mark.slow
+def test_a_plugin_that_writes_without_end_is_bounded(configured, plugin):
+    """A gigabyte on standard output, and as many lines as it likes on standard error."""
+    be(plugin, "yes 'a chatty plugin' | head -n 200000 >&2 &\nhead -c 1G /dev/zero; wait; touch over\n" + PRINTS)
+    operator = configured()
+    operator.start_ready()
+    worst = 0
+
+    def over():
+        nonlocal worst
+        worst = max(worst, memory_kib(operator.child("credential")))
+        return (plugin.folder / "over").exists()
+
+    wait_until(over, "the end of what it writes", 50)
+    operator.wait_for_log("its output is larger than a credential", role="credential")
+    operator.wait_for_log("more lines of output were not logged", role="credential")
+    assert worst < 16 * 1024 and len(operator.logs(lambda record: "a chatty plugin" in record["message"])) <= 1000
+    be(plugin, PRINTS)
+    operator.wait_synced()
+    operator.stop()
+
+
+def test_what_a_plugin_leaves_behind_is_ended(configured, plugin):
+    """Processes that have left its session, whether they hold its outputs or not."""
+    be(plugin, "setsid sleep 1001 >/dev/null 2>&1 &\nsetsid sleep 1002 &\n" + PRINTS)
+    operator = configured()
+    operator.start_ready().wait_synced()
+    wait_until(lambda: not sleepers(operator), "their end")
+    operator.stop()
+
+
+@pytest.mark.long
+def test_a_plugin_that_hangs_is_killed_with_all_it_started(configured, plugin):
+    """After a minute, though it ignores SIGTERM; meanwhile no heartbeat is missed."""
+    be(plugin, "trap '' TERM\nsetsid sleep 1003 &\nwhile :; do sleep 1004; done")
+    operator = configured()
+    operator.start_ready()
+    operator.wait_for_log("it did not end within a minute", role="credential", deadline=90)
+    be(plugin, PRINTS)
+    operator.wait_synced()
+    wait_until(lambda: not sleepers(operator), "their end")
+    operator.stop()
+
+
 # Files
 
 def test_a_token_file_is_read_again_when_it_is_refused(secured, operator, handler, sandbox):
