@@ -34,6 +34,7 @@
         R(doubt)                                                                                            \
         R(handled)                                                                                          \
         R(write)                                                                                            \
+        R(kind)                                                                                             \
         R(watch)
 
 #define RECORD_string_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(value)
@@ -102,6 +103,13 @@
         STR(object)                                                                                         \
         STR(fields)
 
+/* A kind of objects that an answer may write beside its own object. namespace: where, as patterns, beside the namespace of the
+ * object itself. */
+#define RECORD_kind_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
+        STR(api_version)                                                                                    \
+        STR(kind)                                                                                           \
+        LIST(string, namespace)
+
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
 #define RECORD_handled_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         U64(sequence)                                                                                       \
@@ -145,7 +153,8 @@
         STR(finalizers)                                                                                     \
         STR(children_key)                                                                                   \
         STR(patched_key)                                                                                    \
-        STR(patched_kinds)                                                                                  \
+        LIST(kind, child_kinds)                                                                             \
+        LIST(kind, patched_kinds)                                                                           \
         STR(shared)                                                                                         \
         STR(conditions)                                                                                     \
         LIST(string, namespace)                                                                             \

@@ -148,6 +148,12 @@ static void add_children_notes(cJSON *notes, const struct config *config)
                                  "children of watch %s may be of %s; a change of one runs its owner only if "
                                  "`owns` names the kind",
                                  watch->name, kinds.data);
+                for (size_t k = 0; k < watch->child_namespace_count; k++)
+                        if (strcmp(watch->child_namespace[k], "*") == 0)
+                                add_note(notes,
+                                         "children of watch %s may be in each namespace, kube-system included: "
+                                         "name those that its handler needs in children.namespaces",
+                                         watch->name);
         }
 }
 

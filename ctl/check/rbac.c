@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/exit-code.h"
 #include "base/text.h"
+#include "config/config-watch.h"
 #include "config/config.h"
 #include "ctl/output/manifest.h"
 #include "ctl/output/output.h"
@@ -51,25 +52,94 @@ static void find_plural(const struct rbac_options *options, const char *kind, ch
         guess_plural(kind, plural, size);
 }
 
+/* ---- where */
+
 static bool is_pattern(const char *namespace)
 {
         return strpbrk(namespace, "*?!") != NULL;
 }
 
+static bool has_pattern(char *const *namespace, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (is_pattern(namespace[i]))
+                        return true;
+        return false;
+}
+
+static bool has_name(char *const *namespace, size_t count, const char *name)
+{
+        for (size_t i = 0; i < count; i++)
+                if (strcmp(namespace[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* Kubernetes' own kinds that belong to no namespace; others are taken to belong to one. */
+static bool is_of_cluster(const char *kind)
+{
+        static const char *const known[] = {"APIService",
+                                            "CSIDriver",
+                                            "CertificateSigningRequest",
+                                            "ClusterRole",
+                                            "ClusterRoleBinding",
+                                            "CustomResourceDefinition",
+                                            "IngressClass",
+                                            "MutatingWebhookConfiguration",
+                                            "Namespace",
+                                            "Node",
+                                            "PersistentVolume",
+                                            "PriorityClass",
+                                            "RuntimeClass",
+                                            "StorageClass",
+                                            "ValidatingAdmissionPolicy",
+                                            "ValidatingAdmissionPolicyBinding",
+                                            "ValidatingWebhookConfiguration"};
+
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strcmp(known[i], kind) == 0)
+                        return true;
+        return false;
+}
+
 static bool is_cluster_wide(const struct config_watch *watch)
 {
-        for (size_t i = 0; i < watch->namespace_count; i++)
-                if (is_pattern(watch->namespace[i]))
-                        return true;
-        return watch->namespace_count == 0;
+        return watch->namespace_count == 0 || has_pattern(watch->namespace, watch->namespace_count);
 }
 
 static bool selects(const struct config_watch *watch, const char *namespace)
 {
-        for (size_t i = 0; i < watch->namespace_count; i++)
-                if (strcmp(watch->namespace[i], namespace) == 0)
-                        return !is_cluster_wide(watch);
-        return false;
+        return !is_cluster_wide(watch) && has_name(watch->namespace, watch->namespace_count, namespace);
+}
+
+/* Whether the rules for the watch's own kind stand in the role of `place`: of a namespace, or NULL for the ClusterRole. */
+static bool is_watched_in(const struct config_watch *watch, const char *place)
+{
+        return place ? selects(watch, place) : is_cluster_wide(watch);
+}
+
+/* The same for a kind that its handlers may write beside the object: in the object's own namespace (a Namespace is its own)
+ * and in those that are named. */
+static bool is_written_everywhere(const struct config_watch *watch, const char *kind, char *const *namespace,
+                                  size_t count)
+{
+        bool has_own = !is_of_cluster(watch->kind) || strcmp(watch->kind, "Namespace") == 0;
+
+        return is_of_cluster(kind) || has_pattern(namespace, count) || (has_own && is_cluster_wide(watch));
+}
+
+static bool is_written_in(const struct config_watch *watch, const char *kind, char *const *namespace,
+                          size_t count, const char *place)
+{
+        bool everywhere = is_written_everywhere(watch, kind, namespace, count);
+
+        return place ? !everywhere && (selects(watch, place) || has_name(namespace, count, place))
+                     : everywhere;
+}
+
+static bool is_child_in(const struct config_watch *watch, const char *kind, const char *place)
+{
+        return is_written_in(watch, kind, watch->child_namespace, watch->child_namespace_count, place);
 }
 
 /* ---- manifests */
@@ -154,61 +224,90 @@ static bool is_owned(const struct config_watch *watch, const struct config_owned
 /* Children block the deletion of their owner in the foreground. Where the API server enforces permissions on
  * owner references (OpenShift does), the writer of such a reference must be allowed to set the owner's
  * finalizers. */
-static void add_children_rules(const struct rbac_options *options, const struct config_watch *watch,
-                               const char *plural, cJSON *rules)
+static void add_finalizers_rule(const struct config_watch *watch, const char *plural, cJSON *rules)
 {
-        char finalizers[192], comment[400], answered[160];
+        char finalizers[192];
 
         if (watch->owns_count == 0 && watch->answers_count == 0)
                 return;
         snprintf(finalizers, sizeof(finalizers), "%s/finalizers", plural);
         add_rule(rules, &(struct rule){NULL, watch->api_version, finalizers, NULL, "update"});
+}
+
+static void add_answers_rules(const struct rbac_options *options, const struct config_watch *watch,
+                              const char *place, cJSON *rules)
+{
+        char comment[400], plural[160];
+
         snprintf(comment, sizeof(comment), "children of watch %s", watch->name);
         for (size_t i = 0; i < watch->answers_count; i++) {
                 const struct config_owned *kind = &watch->answers[i];
 
-                if (is_owned(watch, kind))
+                if (is_owned(watch, kind) || !is_child_in(watch, kind->kind, place))
                         continue;
-                find_plural(options, kind->kind, answered, sizeof(answered));
-                add_rule(rules, &(struct rule){comment, kind->api_version, answered, NULL,
+                find_plural(options, kind->kind, plural, sizeof(plural));
+                add_rule(rules, &(struct rule){comment, kind->api_version, plural, NULL,
                                                "get list create patch delete"});
         }
 }
 
 static void add_patches_rules(const struct rbac_options *options, const struct config_watch *watch,
-                              cJSON *rules)
+                              const char *place, cJSON *rules)
 {
         char comment[400], plural[160];
 
         snprintf(comment, sizeof(comment), "what watch %s patches", watch->name);
         for (size_t i = 0; i < watch->patches_count; i++) {
-                find_plural(options, watch->patches[i].kind, plural, sizeof(plural));
-                add_rule(rules,
-                         &(struct rule){comment, watch->patches[i].api_version, plural, NULL, "get patch"});
+                const struct config_owned *kind = &watch->patches[i];
+
+                if (!is_written_in(watch, kind->kind, kind->namespace, kind->namespace_count, place))
+                        continue;
+                find_plural(options, kind->kind, plural, sizeof(plural));
+                add_rule(rules, &(struct rule){comment, kind->api_version, plural, NULL, "get patch"});
         }
 }
 
+/* What the objects of a watch own or depend on. Children may be written in other namespaces than the watch follows. */
+static void add_owned_rules(const struct rbac_options *options, const struct config *config,
+                            const struct config_watch *watch, const char *place, cJSON *rules)
+{
+        bool reads = is_watched_in(watch, place);
+        bool writes = !watch->is_related &&
+                      is_child_in(config_watch_find(config, watch->owner), watch->kind, place);
+        char plural[160], comment[400];
+
+        if (!reads && !writes)
+                return;
+        find_plural(options, watch->kind, plural, sizeof(plural));
+        snprintf(comment, sizeof(comment), "what the objects of watch %s %s", watch->owner,
+                 watch->is_related ? "depend on" : "own");
+        add_rule(rules, &(struct rule){comment, watch->api_version, plural, NULL,
+                                       !writes ? "get list watch"
+                                       : reads ? "get list watch create patch delete"
+                                               : "get list create patch delete"});
+}
+
 /* patch: what handlers answer, on the object and on its status. */
-static void add_rules(const struct rbac_options *options, const struct config_watch *watch, cJSON *rules)
+static void add_rules(const struct rbac_options *options, const struct config *config,
+                      const struct config_watch *watch, const char *place, cJSON *rules)
 {
         char plural[160], status[sizeof(plural) + 8], comment[400];
-        struct rule rule = {comment, watch->api_version, plural, NULL, "get list watch patch"};
 
+        if (watch->owner) {
+                add_owned_rules(options, config, watch, place, rules);
+                return;
+        }
         find_plural(options, watch->kind, plural, sizeof(plural));
         snprintf(status, sizeof(status), "%s/status", plural);
-        snprintf(comment, sizeof(comment), watch->owner ? "what the objects of watch %s %s" : "watch %s%s",
-                 watch->owner ? watch->owner : watch->name,
-                 !watch->owner       ? ""
-                 : watch->is_related ? "depend on"
-                                     : "own");
-        if (watch->owner)
-                rule.verbs = watch->is_related ? "get list watch" : "get list watch create patch delete";
-        add_rule(rules, &rule);
-        if (watch->owner)
-                return;
-        add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
-        add_children_rules(options, watch, plural, rules);
-        add_patches_rules(options, watch, rules);
+        snprintf(comment, sizeof(comment), "watch %s", watch->name);
+        if (is_watched_in(watch, place)) {
+                add_rule(rules,
+                         &(struct rule){comment, watch->api_version, plural, NULL, "get list watch patch"});
+                add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
+                add_finalizers_rule(watch, plural, rules);
+        }
+        add_answers_rules(options, watch, place, rules);
+        add_patches_rules(options, watch, place, rules);
 }
 
 /* The role `name` for a service account. */
@@ -237,58 +336,76 @@ static void add_binding(const struct rbac_options *options, const char *kind, co
         bind_account(kind, name, namespace, options->service_account, options->namespace, list);
 }
 
+/* Events about an object are in its namespace; those about an object of the cluster are in `default`. */
+static bool has_events(const struct config *config, const char *place)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && is_watched_in(&config->watch[i], place))
+                        return true;
+        return false;
+}
+
 static void add_cluster_role(const struct rbac_options *options, const struct config *config, cJSON *list)
 {
         cJSON *role = add_manifest(list, RBAC_VERSION, "ClusterRole", config->operator_name, NULL);
         cJSON *rules = cJSON_AddArrayToObject(role, "rules");
-        bool wide = false;
 
         add_rule(rules,
                  &(struct rule){"to recognize the cluster, so that a change of clusters is not mistaken for "
                                 "deletions",
                                 "v1", "namespaces", "kube-system", "get"});
         for (size_t i = 0; i < config->watch_count; i++)
-                if (is_cluster_wide(&config->watch[i])) {
-                        add_rules(options, &config->watch[i], rules);
-                        wide = true;
-                }
-        if (wide)
+                add_rules(options, config, &config->watch[i], NULL, rules);
+        if (has_events(config, NULL))
                 add_events_rule(rules);
         add_binding(options, "ClusterRole", config->operator_name, NULL, list);
 }
 
-static void add_role(const struct rbac_options *options, const struct config *config, const char *namespace,
+static void add_role(const struct rbac_options *options, const struct config *config, const char *place,
                      cJSON *list)
 {
-        cJSON *role = add_manifest(list, RBAC_VERSION, "Role", config->operator_name, namespace);
-        cJSON *rules = cJSON_AddArrayToObject(role, "rules");
+        cJSON *rules = cJSON_CreateArray();
 
         for (size_t i = 0; i < config->watch_count; i++)
-                if (selects(&config->watch[i], namespace))
-                        add_rules(options, &config->watch[i], rules);
-        add_events_rule(rules);
-        add_binding(options, "Role", config->operator_name, namespace, list);
+                add_rules(options, config, &config->watch[i], place, rules);
+        if (has_events(config, place))
+                add_events_rule(rules);
+        if (cJSON_GetArraySize(rules) == 0) {
+                cJSON_Delete(rules);
+                return;
+        }
+        cJSON_AddItemToObject(add_manifest(list, RBAC_VERSION, "Role", config->operator_name, place),
+                              "rules", rules);
+        add_binding(options, "Role", config->operator_name, place, list);
 }
 
-static bool seen_before(const struct config *config, size_t watch, size_t place)
+/* done: the names of the namespaces that have their role, as a JSON object. */
+static void add_roles_of(const struct rbac_options *options, const struct config *config,
+                         char *const *namespace, size_t count, cJSON *done, cJSON *list)
 {
-        const char *namespace = config->watch[watch].namespace[place];
-
-        for (size_t i = 0; i < watch; i++)
-                if (selects(&config->watch[i], namespace))
-                        return true;
-        return false;
+        for (size_t i = 0; i < count; i++) {
+                if (is_pattern(namespace[i]) || cJSON_HasObjectItem(done, namespace[i]))
+                        continue;
+                cJSON_AddNullToObject(done, namespace[i]);
+                add_role(options, config, namespace[i], list);
+        }
 }
 
 static void add_roles(const struct rbac_options *options, const struct config *config, cJSON *list)
 {
+        cJSON *done = cJSON_CreateObject();
+
         for (size_t i = 0; i < config->watch_count; i++) {
                 const struct config_watch *watch = &config->watch[i];
 
-                for (size_t n = 0; n < watch->namespace_count && !is_cluster_wide(watch); n++)
-                        if (!seen_before(config, i, n))
-                                add_role(options, config, watch->namespace[n], list);
+                add_roles_of(options, config, watch->namespace, watch->namespace_count, done, list);
+                add_roles_of(options, config, watch->child_namespace, watch->child_namespace_count, done,
+                             list);
+                for (size_t k = 0; k < watch->patches_count; k++)
+                        add_roles_of(options, config, watch->patches[k].namespace,
+                                     watch->patches[k].namespace_count, done, list);
         }
+        cJSON_Delete(done);
 }
 
 /* ---- accounts of handlers */
@@ -381,9 +498,7 @@ static int print_yaml(const struct config *config, const cJSON *list)
 
         text_printf(&out,
                     "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
-                    "# `kubectl api-resources`, and correct them with --plural Kind=plural. Of what "
-                    "handlers answer as\n"
-                    "# `children`, only kinds that `owns` or `children.kinds` names are known here.\n",
+                    "# `kubectl api-resources`, and correct them with --plural Kind=plural.\n",
                     config->operator_name);
         cJSON_ArrayForEach(manifest, list)
         {

@@ -9,13 +9,19 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "config/config-message.h"
 #include "ctl/ctl-answer.h"
 #include "kube/client.h"
+#include "kube/path.h"
 #include "kubeconfig/credential-message.h"
+#include "object/bookkeeping.h"
+#include "object/confined.h"
 #include "json/json.h"
 
 #define TIMEOUT_USEC (5 * USEC_PER_SEC) /* a check is to say something soon */
 #define DISTANCE_MAX 3                  /* above which a word is another one */
+#define REFUSED_MAX  20                 /* warnings about children that exist, for a watch */
+#define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 struct served {
         struct config_problems *problems;
@@ -46,11 +52,12 @@ static void on_answer(struct kube_transfer *transfer _unused_, const struct kube
 }
 
 /* The answer, null for 404. NULL: there is none, and no more questions. */
-static cJSON *ask_server(struct served *served, const char *path)
+static cJSON *ask_server(struct served *served, const char *path, const char *accept)
 {
         struct kube_request request = {
                 .method = "GET",
                 .path = path,
+                .accept = accept,
                 .timeout_usec = TIMEOUT_USEC,
                 .on_done = on_answer,
                 .userdata = served,
@@ -72,7 +79,7 @@ static const cJSON *resources_of(struct served *served, const char *api_version)
         if (list)
                 return list;
         snprintf(path, sizeof(path), "%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
-        list = ask_server(served, path);
+        list = ask_server(served, path, NULL);
         if (list)
                 cJSON_AddItemToObject(served->lists, api_version, list);
         return list;
@@ -131,7 +138,7 @@ static const char *nearest_version(struct served *served, const char *api_versio
         const cJSON *group, *version;
 
         if (!served->groups)
-                served->groups = ask_server(served, "/apis");
+                served->groups = ask_server(served, "/apis", NULL);
         cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
         {
                 /* Versions come in the order in which the server prefers them. */
@@ -155,7 +162,7 @@ static const char *version_with(struct served *served, const char *kind)
         const char *near;
 
         if (!served->groups)
-                served->groups = ask_server(served, "/apis");
+                served->groups = ask_server(served, "/apis", NULL);
         cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
         {
                 const char *version = ctl_text(cJSON_GetObjectItemCaseSensitive(group, "preferredVersion"),
@@ -204,6 +211,192 @@ static void check_listed(struct served *served, const struct config_watch *watch
                 check_kind(served, watch, key, listed[i].api_version, listed[i].kind);
 }
 
+/* ---- what exists, and may not be written any more */
+
+struct existing {
+        struct served *served;
+        const struct config_watch *watch;
+        struct record_watch record;
+        cJSON *refused; /* {"v1 Secret in kube-system": {count, wrong, example}} */
+};
+
+static const char *take_last(char *text)
+{
+        char *slash = strrchr(text, '/');
+
+        if (!slash)
+                return NULL;
+        *slash = '\0';
+        return slash + 1;
+}
+
+static void note_refused(struct existing *existing, const char *group, const char *what, unsigned wrong,
+                         const char *example)
+{
+        cJSON *item = cJSON_GetObjectItemCaseSensitive(existing->refused, group);
+
+        if (!item) {
+                item = cJSON_AddObjectToObject(existing->refused, group);
+                cJSON_AddStringToObject(item, "what", what);
+                cJSON_AddStringToObject(item, "example", example);
+                cJSON_AddNumberToObject(item, "wrong", wrong);
+                cJSON_AddNumberToObject(item, "count", 0);
+        }
+        item = cJSON_GetObjectItemCaseSensitive(item, "count");
+        cJSON_SetNumberValue(item, item->valuedouble + 1);
+}
+
+/* entry: "apps/v1/Deployment/default/a", which is taken to pieces. */
+static void judge_entry(struct existing *existing, bool is_patch, const char *key, char *entry)
+{
+        const char *name = take_last(entry), *namespace_name = name ? take_last(entry) : NULL,
+                   *kind = namespace_name ? take_last(entry) : NULL;
+        unsigned wrong;
+        char group[700], example[1200];
+
+        if (!kind)
+                return;
+        wrong = confined_judge(&existing->record, is_patch, key, entry, kind, namespace_name);
+        if (!wrong)
+                return;
+        snprintf(group, sizeof(group), "%.250s %.100s%s%.100s", entry, kind, namespace_name[0] ? " in " : "",
+                 namespace_name);
+        snprintf(example, sizeof(example), "%.253s of %.500s", name, key);
+        note_refused(existing, group, is_patch ? "patches" : "children", wrong, example);
+}
+
+static void judge_list(struct existing *existing, bool is_patch, const cJSON *metadata, const char *note)
+{
+        const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
+        const char *namespace_name = ctl_text(metadata, "namespace");
+        _cleanup_free_ char *list = strdup(ctl_text(annotations, note));
+        char key[600], *state = NULL;
+
+        snprintf(key, sizeof(key), "%s%s%s", namespace_name, namespace_name[0] ? "/" : "",
+                 ctl_text(metadata, "name"));
+        for (char *entry = list ? strtok_r(list, ",", &state) : NULL; entry;
+             entry = strtok_r(NULL, ",", &state))
+                judge_entry(existing, is_patch, key, entry);
+}
+
+/* base: of the kind's list. Objects with children carry the label of their set; those with patches alone have none. */
+static void look_through(struct existing *existing, const char *base)
+{
+        const struct config_watch *watch = existing->watch;
+        _cleanup_free_ char *page = strdup("");
+
+        while (page) {
+                _cleanup_text_ struct text path = TEXT_EMPTY;
+                const cJSON *item, *metadata;
+                cJSON *list;
+
+                text_append_string(&path, base);
+                if (watch->patches_count == 0)
+                        kube_path_add(&path, "labelSelector", SET_KEY);
+                kube_path_add(&path, "limit", "500");
+                if (page[0])
+                        kube_path_add(&path, "continue", page);
+                free(TAKE_PTR(page));
+                list = path.failed ? NULL : ask_server(existing->served, path.data, PARTIAL_LIST);
+                cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "items"))
+                {
+                        metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
+                        judge_list(existing, false, metadata, watch->children_key);
+                        judge_list(existing, true, metadata, watch->patched_key);
+                }
+                metadata = cJSON_GetObjectItemCaseSensitive(list, "metadata");
+                if (ctl_text(metadata, "continue")[0])
+                        page = strdup(ctl_text(metadata, "continue"));
+                cJSON_Delete(list);
+        }
+}
+
+static const char *plural_of(const cJSON *list, const char *kind)
+{
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
+        {
+                const char *name = ctl_text(item, "name");
+
+                if (!strchr(name, '/') && strcmp(ctl_text(item, "kind"), kind) == 0)
+                        return name;
+        }
+        return NULL;
+}
+
+static void look_everywhere(struct existing *existing, const char *plural)
+{
+        const struct config_watch *watch = existing->watch;
+        const char *root = strchr(watch->api_version, '/') ? "/apis" : "/api";
+        bool wide = watch->namespace_count == 0;
+
+        for (size_t i = 0; i < watch->namespace_count; i++)
+                wide = wide || strpbrk(watch->namespace[i], "*?!");
+        for (size_t i = 0; i < (wide ? 1 : watch->namespace_count); i++) {
+                _cleanup_free_ char *base =
+                        wide ? format_string("%s/%s/%s", root, watch->api_version, plural)
+                             : format_string("%s/%s/namespaces/%s/%s", root, watch->api_version,
+                                             watch->namespace[i], plural);
+
+                if (base)
+                        look_through(existing, base);
+        }
+}
+
+static void tell_refused(const struct existing *existing)
+{
+        const cJSON *item;
+        int told = 0, count = cJSON_GetArraySize(existing->refused);
+
+        cJSON_ArrayForEach(item, existing->refused)
+        {
+                const char *what = ctl_text(item, "what");
+                bool is_patch = strcmp(what, "patches") == 0;
+                unsigned wrong = (unsigned)cJSON_GetObjectItemCaseSensitive(item, "wrong")->valueint;
+
+                if (told++ == REFUSED_MAX)
+                        break;
+                config_problem_add(
+                        existing->served->problems, existing->watch, true,
+                        is_patch                ? "patches"
+                        : wrong & CONFINED_KIND ? "children.kinds"
+                                                : "children.namespaces",
+                        "%.0f of %s exist as %s of its objects, like %s: an answer that names one is refused, "
+                        "because the configuration does not name the %s; if it is left out, or its object "
+                        "goes, it is %s as ever",
+                        cJSON_GetObjectItemCaseSensitive(item, "count")->valuedouble, item->string, what,
+                        ctl_text(item, "example"), wrong & CONFINED_KIND ? "kind" : "namespace",
+                        is_patch ? "given up" : "deleted or released");
+        }
+        if (count > REFUSED_MAX)
+                config_problem_add(existing->served->problems, existing->watch, true, "children",
+                                   "so it is with %d more kinds and namespaces", count - REFUSED_MAX);
+}
+
+static void check_existing(struct served *served, const struct config *config,
+                           const struct config_watch *watch)
+{
+        struct existing existing = {.served = served, .watch = watch};
+        const char *plural =
+                watch->owner ? NULL : plural_of(resources_of(served, watch->api_version), watch->kind);
+
+        if (!plural || config_worker_watch(config, watch, "", "", &existing.record) < 0)
+                return;
+        existing.refused = cJSON_CreateObject();
+        look_everywhere(&existing, plural);
+        tell_refused(&existing);
+        if (served->trouble)
+                config_problem_add(
+                        served->problems, watch, true, "children",
+                        "the server does not say which exist, so whether one would be refused is not "
+                        "known: %s",
+                        served->trouble);
+        free(TAKE_PTR(served->trouble));
+        cJSON_Delete(existing.refused);
+        config_worker_watch_done(&existing.record);
+}
+
 static int begin(struct served *served, const struct kubeconfig *cluster)
 {
         struct message_credential credential;
@@ -238,6 +431,8 @@ char *served_check(const struct config *config, const struct kubeconfig *cluster
                 check_listed(&served, watch, "children.kinds", watch->answers, watch->answers_count);
                 check_listed(&served, watch, "patches", watch->patches, watch->patches_count);
         }
+        for (size_t i = 0; i < config->watch_count && r >= 0 && !served.trouble; i++)
+                check_existing(&served, config, &config->watch[i]);
         cJSON_Delete(served.lists);
         cJSON_Delete(served.groups);
         kube_client_free(served.client);

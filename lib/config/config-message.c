@@ -36,6 +36,52 @@ static struct record_pair *pairs(const struct config_pair *pair, size_t count)
         return record;
 }
 
+/* Frees also what is half made. */
+static void kinds_done(const struct record_kind *kind, size_t count)
+{
+        for (size_t i = 0; kind && i < count; i++)
+                free((void *)(uintptr_t)kind[i].namespace);
+        free((void *)(uintptr_t)kind);
+}
+
+static bool add_kind(struct record_kind *list, size_t *count, const struct config_owned *kind,
+                     char *const *namespace, size_t namespace_count)
+{
+        struct record_kind record = {
+                .api_version = kind->api_version,
+                .kind = kind->kind,
+                .namespace = config_strings(namespace, namespace_count),
+                .namespace_count = namespace_count,
+        };
+
+        list[(*count)++] = record;
+        return record.namespace;
+}
+
+/* What the handlers of the watch may write beside their object. */
+static bool list_kinds(const struct config_watch *config, struct record_watch *ret)
+{
+        size_t children = config->owns_count + config->answers_count, count = 0;
+        struct record_kind *child = calloc(children + 1, sizeof(*child)),
+                           *patched = calloc(config->patches_count + 1, sizeof(*patched));
+        bool done = child && patched;
+
+        for (size_t i = 0; i < children && done; i++)
+                done = add_kind(child, &count,
+                                i < config->owns_count ? &config->owns[i]
+                                                       : &config->answers[i - config->owns_count],
+                                config->child_namespace, config->child_namespace_count);
+        ret->child_kinds = child;
+        ret->child_kinds_count = count;
+        count = 0;
+        for (size_t i = 0; i < config->patches_count && done; i++)
+                done = add_kind(patched, &count, &config->patches[i], config->patches[i].namespace,
+                                config->patches[i].namespace_count);
+        ret->patched_kinds = patched;
+        ret->patched_kinds_count = count;
+        return done;
+}
+
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret)
 {
@@ -86,6 +132,9 @@ void config_worker_watch_done(struct record_watch *watch)
         watch->environment = NULL;
         free((void *)(uintptr_t)watch->namespace);
         watch->namespace = NULL;
+        kinds_done(watch->child_kinds, watch->child_kinds_count);
+        kinds_done(watch->patched_kinds, watch->patched_kinds_count);
+        watch->child_kinds = watch->patched_kinds = NULL;
 }
 
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
@@ -111,7 +160,6 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .finalizers = config->finalizers,
                 .children_key = config->children_key,
                 .patched_key = config->patched_key,
-                .patched_kinds = config->patched_kinds,
                 .shared = config->shared ? whole->operator_name : "",
                 .conditions = config->conditions,
                 .namespace = config_strings(config->namespace, config->shared ? config->namespace_count : 0),
@@ -153,7 +201,8 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .handler_timeout_usec = config->handler.timeout_usec,
                 .handler_grace_usec = config->handler.grace_usec,
         };
-        if (ret->handler_exec && ret->environment && ret->namespace && credentials)
+        if (list_kinds(config, ret) && ret->handler_exec && ret->environment && ret->namespace &&
+            credentials)
                 return 0;
         config_worker_watch_done(ret);
         return -ENOMEM;

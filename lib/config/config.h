@@ -67,6 +67,8 @@ struct config_owned {
         char *names; /* jq, of `related`: only those that it names; NULL = all */
         bool confidential;
         bool metadata_only;
+        char **namespace; /* of `patches`: where, beside the object's own namespace; patterns as of a watch */
+        size_t namespace_count;
 };
 
 #define WORKERS_MAX 64
@@ -78,6 +80,8 @@ struct config_watch {
         size_t related_count;
         struct config_owned *answers; /* kinds of children that are answered, and not followed */
         size_t answers_count;
+        char **child_namespace; /* where children may be beside the object's own namespace; patterns */
+        size_t child_namespace_count;
         struct config_owned *patches; /* kinds of objects of others of which handlers may set fields */
         size_t patches_count;
         bool is_related;     /* with `owner`: these are related, not owned */
@@ -89,7 +93,6 @@ struct config_watch {
                      one of several that has none */
         char *finalizers; /* its finalizer, and those of the operator's former names, with commas between them */
         char *finalizer_key, *children_key, *patched_key; /* under which it notes that (config_name_notes) */
-        char *patched_kinds; /* of `patches`: "v1/Node,apps/v1/Deployment"; "" */
         char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
                              commas between them; told where several may have an object; "" */
         bool shared;      /* has an id, or is not the only watch of its kind */

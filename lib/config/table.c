@@ -37,6 +37,13 @@ static const struct key answered_key[] = {
 };
 static const struct key_table answered_table = {answered_key, ELEMENTS(answered_key)};
 
+static const struct key patched_key[] = {
+        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+        {"namespaces", KEY_TEXTS, IN_OWNED(namespace), 0, 0, NULL, false, NULL},
+};
+static const struct key_table patched_table = {patched_key, ELEMENTS(patched_key)};
+
 TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
       {"memory", KEY_SIZE, IN_WATCH(handler.recycle_memory), 1, UINT64_C(1) << 50, NULL, false, NULL});
@@ -91,6 +98,7 @@ TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, 
       {"prune", KEY_CHOICE, IN_WATCH(children_prune), 0, 0, NULL, false, prune_choice},
       DURATION("wait", IN_WATCH(wait_usec), 0, 24 * USEC_PER_HOUR),
       {"kinds", KEY_KINDS, IN_WATCH(answers), 0, 0, &answered_table, false, NULL},
+      {"namespaces", KEY_TEXTS, IN_WATCH(child_namespace), 0, 0, NULL, false, NULL},
       DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
@@ -131,7 +139,7 @@ static const struct key watch_key[] = {
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
-        {"patches", KEY_KINDS, IN_WATCH(patches), 0, 0, &answered_table, false, NULL},
+        {"patches", KEY_KINDS, IN_WATCH(patches), 0, 0, &patched_table, false, NULL},
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 

@@ -144,18 +144,6 @@ static char *list_conditions(const struct config *config, const struct config_wa
         return list.size > 0 ? text_take(&list) : strdup("");
 }
 
-static char *list_patched_kinds(const struct config_watch *watch)
-{
-        _cleanup_text_ struct text list = TEXT_EMPTY;
-
-        for (size_t i = 0; i < watch->patches_count; i++)
-                text_printf(&list, "%s%s/%s", i > 0 ? "," : "", watch->patches[i].api_version,
-                            watch->patches[i].kind);
-        if (list.failed)
-                return NULL;
-        return list.size > 0 ? text_take(&list) : strdup("");
-}
-
 static char *key_of(const struct config *config, const struct config_watch *watch, const char *name)
 {
         return format_string("%s/%s%s%s", config->operator_name, watch->id, watch->id[0] ? "." : "", name);
@@ -200,11 +188,10 @@ int config_name_notes(struct config *config)
                 watch->finalizer_key = key_of(config, watch, FINALIZER_NAME);
                 watch->children_key = key_of(config, watch, CHILDREN_NAME);
                 watch->patched_key = key_of(config, watch, PATCHED_NAME);
-                watch->patched_kinds = list_patched_kinds(watch);
                 watch->conditions = list_conditions(config, watch);
                 watch->finalizers = watch->finalizer_key ? list_finalizers(config, watch) : NULL;
                 if (!watch->finalizers || !watch->children_key || !watch->patched_key ||
-                    !watch->patched_kinds || !watch->conditions)
+                    !watch->conditions)
                         return -ENOMEM;
         }
         return 0;
@@ -217,6 +204,5 @@ void notes_done(struct config_watch *watch)
         free(watch->finalizers);
         free(watch->children_key);
         free(watch->patched_key);
-        free(watch->patched_kinds);
         free(watch->conditions);
 }

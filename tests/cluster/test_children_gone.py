@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from harness import wait_until, watch
+from harness.setup import allowing
 
 GROUP = "gone.example.org"
 CRD = f"gadgets.{GROUP}"
@@ -39,7 +40,7 @@ def crds(cluster):
 def start(cluster, operator, handler, namespace):
     def start(**more):
         operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], retry={"first": "100ms", "max": "500ms"},
-                                           **more)])
+                                           children=allowing(f"{GROUP}/v1 Gadget"), **more)])
         return operator.start_ready().wait_synced()
 
     return start

@@ -6,6 +6,7 @@ import pytest
 
 from harness import wait_until, watch
 from harness.cluster import servers
+from harness.setup import allowing
 
 _number = itertools.count(1)
 
@@ -28,6 +29,7 @@ def test_a_definition_and_its_object_in_one_answer(cluster, operator, handler, n
     handler.answer({"children": [definition, settings, {
         "apiVersion": f"{namespace}.example.org/v1", "kind": kind, "metadata": {"name": "g"}}]})
     operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], onFailure="rollback",
+                                       children=allowing(f"{namespace}.example.org/v1 {kind}"),
                                        retry={"first": "500ms", "max": "1s"})])
     operator.start_ready().wait_synced()
     definitions = cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")

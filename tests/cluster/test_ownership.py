@@ -11,6 +11,7 @@ import pytest
 
 from harness import restored, wait_until, watch
 from harness.operator import MESSAGE_ID
+from harness.setup import allowing
 
 MADE, ADOPTED, PART_OF = "widgets.example.com/made", "widgets.example.com/adopted", "applyset.k8s.io/part-of"
 
@@ -136,7 +137,7 @@ def test_one_object_that_two_groups_serve(start, operator, handler, widgets, clu
              "action": "A", "eventTime": "2026-01-01T00:00:00.000000Z", "regarding": about}
 
     handler.answer({"children": [child(old)], "status": {"n": 1}})
-    start()
+    start(children=allowing(*(f"{version} {child(version)['kind']}" for version in (old, new))))
     widgets.create("w")
     status_is(widgets, {"n": 1})
     served = cluster.api.resource(new, plural, namespace)

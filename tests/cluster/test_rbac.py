@@ -9,6 +9,7 @@ import yaml
 from harness import ApiError, wait_until, watch
 from harness.api import Api
 from harness.operator import MESSAGE_ID
+from harness.setup import NO_CHILDREN
 
 PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
@@ -36,6 +37,7 @@ def test_enough_and_no_more(cluster, operator, make_handler, widgets, namespace,
     name = "named" if named else "everywhere"
     entry = watch("widgets", make_handler("echo '{\"patch\": {\"metadata\": {\"labels\": {\"seen\": \"yes\"}}}, "
                                           "\"status\": {\"seen\": true}}'"))
+    entry["children"] = NO_CHILDREN
     if named:
         entry["namespaces"] = [namespace]
     operator.configure(cluster, [entry], operator=f"{name}.example.com")

@@ -25,7 +25,7 @@ def cluster(request, make_cluster):
 def test_children_of_kinds_that_are_named(cluster, operator, make_handler, widgets, namespace, named, sandbox):
     name = f"children-{named}"
     entry = watch("widgets", make_handler(ANSWER), namespaces=[namespace],
-                  **({"owns": [CONFIG_MAP]} if named == "owns" else {"children": {"kinds": [CONFIG_MAP]}}))
+                  **({"owns": [CONFIG_MAP], "children": {"kinds": []}} if named == "owns" else {"children": {"kinds": [CONFIG_MAP]}}))
     operator.configure(cluster, [entry], operator=f"{name}.example.com")
     apply(cluster, derive(operator, "--service-account", name))
     token = cluster.api.request("POST", f"/api/v1/namespaces/default/serviceaccounts/{name}/token",

@@ -83,15 +83,38 @@ def stage(folder):
     return programs
 
 
+# What handlers of tests may answer as children: kinds that each server has. A test that is about the bound names its own.
+CHILD_KINDS = ["v1 ConfigMap", "v1 Secret", "v1 Service", "v1 ServiceAccount", "v1 Pod", "v1 Namespace", "v1 Node",
+               "v1 PersistentVolumeClaim", "apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "batch/v1 Job",
+               "rbac.authorization.k8s.io/v1 ClusterRole", "apiextensions.k8s.io/v1 CustomResourceDefinition"]
+
+
+def child_kinds(*kinds):
+    """["apps/v1 Deployment"] as `children.kinds` has it."""
+    return [dict(zip(("apiVersion", "kind"), kind.split())) for kind in kinds]
+
+
+NO_CHILDREN = {"kinds": []}
+
+
+def allowing(*kinds, **children):
+    """`children` with these kinds besides CHILD_KINDS."""
+    return {"kinds": child_kinds(*CHILD_KINDS, *kinds), "namespaces": ["*"], **children}
+
+
 def watch(name, handler=None, api_version="example.com/v1", kind="Widget", **more):
     """An entry for `watches:`, with delays small enough for tests. `handler` is a Handler or a command list; other
-    keys as the configuration spells them; handler options go into handler_options={"timeout": "1s"}."""
+    keys as the configuration spells them; handler options go into handler_options={"timeout": "1s"}. Its children may be of
+    CHILD_KINDS, in each namespace, unless `children` names `kinds` itself."""
     options = dict(more.pop("handler_options", {}))
     entry = {"name": name, "apiVersion": api_version, "kind": kind, "retry": {"first": "50ms", "max": "1s"},
              "reconnect": {"first": "50ms", "max": "1s"}}
     if handler is not None:
         entry["handler"] = {"exec": list(getattr(handler, "command", handler)), **options}
     entry.update(more)
+    children = entry.get("children", {})
+    if "kinds" not in children:
+        entry["children"] = allowing(**children)
     return entry
 
 

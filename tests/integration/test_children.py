@@ -9,6 +9,7 @@ import pytest
 
 from harness import ApiError, wait_until, watch
 from harness.operator import MESSAGE_ID
+from harness.setup import allowing
 
 RECORD = "widgets.example.com/children"
 PART_OF = "applyset.k8s.io/part-of"
@@ -229,7 +230,7 @@ def test_wrong_ones_are_permanent_errors_with_their_place(start, handler, widget
 def test_a_kind_that_is_not_served_and_comes_later(start, handler, widgets, api):
     gadget = {"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": {"name": "g"}}
     handler.answer({"children": [gadget]})
-    operator = start()
+    operator = start(children=allowing("example.org/v1 Gadget"))
     widgets.create("w")
     operator.wait_for_log("Gadget g cannot be applied", key="default/w")
     api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions").create(body={

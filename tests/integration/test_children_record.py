@@ -7,6 +7,7 @@ import pytest
 
 from harness import wait_until, watch
 from harness.operator import MESSAGE_ID
+from harness.setup import allowing
 
 RECORD = "widgets.example.com/children"
 
@@ -45,7 +46,8 @@ def elsewhere(api):
 def start(devserver, operator, handler):
     def start(**more):
         more.setdefault("retry", {"first": "50ms", "max": "100ms"})
-        operator.configure(devserver, [watch("widgets", handler, **more)])
+        children = allowing("gadgets.example.org/v1 Gadget", "gadgets.example.org/v1 Status", "example.com/v1 Widget")
+        operator.configure(devserver, [watch("widgets", handler, children=children, **more)])
         operator.start_ready().wait_synced()
         return operator
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from harness import wait_until, watch
+from harness.setup import NO_CHILDREN, child_kinds
 
 
 @pytest.fixture
@@ -52,9 +53,10 @@ def roles(operator, *arguments):
 
 def test_rbac(devserver, operator, handler):
     operator.configure(devserver, [
-        watch("widgets", handler), watch("policies", handler, kind="Policy", namespaces=["one", "two"]),
-        watch("pods", handler, api_version="v1", kind="Pod", namespaces=["two"]),
-        watch("status", handler, kind="Status", namespaces=["two"])])
+        watch("widgets", handler, children=NO_CHILDREN),
+        watch("policies", handler, kind="Policy", namespaces=["one", "two"], children=NO_CHILDREN),
+        watch("pods", handler, api_version="v1", kind="Pod", namespaces=["two"], children=NO_CHILDREN),
+        watch("status", handler, kind="Status", namespaces=["two"], children=NO_CHILDREN)])
     found = roles(operator, "--namespace", "ours", "--service-account", "us")
     assert set(found) == {("ServiceAccount", "ours"), ("ClusterRole", None), ("ClusterRoleBinding", None), ("Role", "one"),
                           ("RoleBinding", "one"), ("Role", "two"), ("RoleBinding", "two")}
@@ -77,13 +79,12 @@ def test_rbac(devserver, operator, handler):
 
 
 def test_rbac_of_owned_kinds(devserver, operator, handler):
-    operator.configure(devserver, [watch("widgets", handler, namespaces=["one"],
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["one"], children=NO_CHILDREN,
                                          owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])])
     rules = {rule["resources"][0]: rule["verbs"] for rule in roles(operator)["Role", "one"]["rules"]}
     assert rules["deployments"] == ["get", "list", "watch", "create", "patch", "delete"]
     said = operator.ctl.run("rbac", str(operator.config_file), "--service-account", "on").stdout
     assert "# what the objects of watch widgets own\n- apiGroups: [apps]\n" in said
-    assert "only kinds that `owns` or `children.kinds` names are known here" in said
     assert '  name: "on"\n' in said, "which YAML would read as true"
 
 
@@ -94,6 +95,31 @@ def test_rbac_of_kinds_that_are_answered(devserver, operator, handler):
     rules = {rule["resources"][0]: rule["verbs"] for rule in roles(operator)["Role", "one"]["rules"]}
     assert rules["deployments"] == ["get", "list", "create", "patch", "delete"]
     assert rules["widgets/finalizers"] == ["update"]
+
+
+def test_rbac_of_other_namespaces_and_of_the_cluster(devserver, operator, handler):
+    """Just what an answer may write, where it may."""
+    operator.configure(devserver, [watch(
+        "widgets", handler, namespaces=["one"], finalizer=True, owns=child_kinds("apps/v1 Deployment"),
+        children={"kinds": child_kinds("v1 ConfigMap", "rbac.authorization.k8s.io/v1 ClusterRole"), "namespaces": ["shared"]},
+        patches=[*child_kinds("v1 Node"), {"apiVersion": "v1", "kind": "Service", "namespaces": ["web"]}])])
+    written, found = ["get", "list", "create", "patch", "delete"], roles(operator)
+    rules = {place or kind: {rule["resources"][0]: rule["verbs"] for rule in found[kind, place]["rules"]}
+             for kind, place in (("ClusterRole", None), ("Role", "one"), ("Role", "shared"), ("Role", "web"))}
+    assert rules["shared"] == {"configmaps": written, "deployments": written}
+    assert rules["web"] == {"services": ["get", "patch"]}
+    assert set(rules["one"]) == {"widgets", "widgets/status", "widgets/finalizers", "configmaps", "services", "deployments", "events"}
+    assert rules["one"]["deployments"] == ["get", "list", "watch", "create", "patch", "delete"]
+    assert rules["ClusterRole"] == {"namespaces": ["get"], "clusterroles": written, "nodes": ["get", "patch"]}
+
+
+def test_rbac_of_objects_of_the_cluster(devserver, operator, handler):
+    """Their children are where `children.namespaces` says, and nowhere else."""
+    operator.configure(devserver, [watch("nodes", handler, "v1", "Node", children={"kinds": child_kinds("v1 ConfigMap"),
+                                                                                  "namespaces": ["agents"]})])
+    found = roles(operator)
+    assert [rule["resources"] for rule in found["Role", "agents"]["rules"]] == [["configmaps"]]
+    assert "configmaps" not in str(found["ClusterRole", None])
 
 
 def test_rbac_corrected(devserver, operator, handler):

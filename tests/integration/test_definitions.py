@@ -3,6 +3,7 @@
 import pytest
 
 from harness import wait_until, watch
+from harness.setup import allowing
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.example.org"},
@@ -17,7 +18,8 @@ MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data
 def start(devserver, operator, handler):
     def start(**more):
         more = {"onFailure": "rollback", "readyCondition": True, "retry": {"first": "200ms", "max": "1s"}, **more}
-        operator.configure(devserver, [watch("widgets", handler, **more)], workers=1)
+        children = allowing("example.org/v1 Gadget", **more.pop("children", {}))
+        operator.configure(devserver, [watch("widgets", handler, children=children, **more)], workers=1)
         return operator.start_ready().wait_synced()
 
     return start

@@ -137,7 +137,7 @@ def test_bundle(run):
     example = run("bundle")
     bundles, config_maps = example.resource("example.com/v1", "bundles"), example.resource("v1", "configmaps")
     wait_until(lambda: condition(bundles, "tools", "Installed").get("message") == "2 objects installed", "the whole bundle")
-    wait_until(lambda: "no kind Nonsense" in condition(bundles, "broken", "Installed").get("message", ""), "the cause")
+    wait_until(lambda: "ServiceAccount default/other half cannot be applied" in condition(bundles, "broken", "Installed").get("message", ""), "the cause")
     wait_until(lambda: not config_maps.exists("half"), "the rollback")
     settings = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tools"}, "data": {"level": "2"}})
     config_maps.merge_patch("tools-1.0", {"data": {"settings": settings}})

@@ -332,7 +332,7 @@ def test_a_secret_with_string_data(start, api, handler, widgets):
 
 @pytest.mark.parametrize("patches, says", [
     ([config_map("child")], "1 of its patches: ConfigMap default/child is not patched: it is a child of the object"),
-    ([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}], "patches[0], Pod default/p: its kind is not among the `patches`"),
+    ([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}], "patches[0], Pod p: its kind is not among the `patches`"),
     ([{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}], "patches[0], Widget default/w: is the object itself"),
     ([node("n1", a="1"), node("n1", b="1")], "patches[1], Node n1: is the same object as another one of the list"),
     ([node("n1", **{"widgets.example.com/x": "1"})], "patches[0], Node n1: sets a label or an annotation that reconciled keeps"),

@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "object/fingerprint.h"
+#include "worker/confine.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/parked/wait.h"
 #include "worker/dependents/patched/patches.h"
@@ -286,6 +287,8 @@ void write_prepare(struct run *run)
 
 void write_start(struct run *run)
 {
+        if (!confine_answer(run))
+                return;
         if (run_is_replay(run)) {
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
                 return;

@@ -109,6 +109,13 @@ void watch_defaults(struct config_watch *watch)
         };
 }
 
+static void texts_done(char **text, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                free(text[i]);
+        free(text);
+}
+
 static void owned_done(struct config_owned *owned, size_t count)
 {
         for (size_t i = 0; i < count; i++) {
@@ -116,6 +123,7 @@ static void owned_done(struct config_owned *owned, size_t count)
                 free(owned[i].kind);
                 free(owned[i].label_selector);
                 free(owned[i].names);
+                texts_done(owned[i].namespace, owned[i].namespace_count);
         }
         free(owned);
 }
@@ -123,9 +131,8 @@ static void owned_done(struct config_owned *owned, size_t count)
 void watch_done(struct config_watch *watch)
 {
         handler_done(&watch->handler);
-        for (size_t i = 0; i < watch->namespace_count; i++)
-                free(watch->namespace[i]);
-        free(watch->namespace);
+        texts_done(watch->namespace, watch->namespace_count);
+        texts_done(watch->child_namespace, watch->child_namespace_count);
         free(watch->name);
         free(watch->api_version);
         free(watch->kind);
@@ -222,33 +229,45 @@ static void check_name(struct reader *reader, yaml_node_t *node, const char *pat
 static bool is_namespace_pattern(const char *text)
 {
         text += text[0] == '!';
-        if (text[0] == '\0' || strlen(text) > NAME_MAX_LENGTH)
-                return false;
-        for (; *text; text++)
-                if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) &&
-                    !strchr("-*?", *text))
-                        return false;
-        return true;
+        return text[0] && strlen(text) <= NAME_MAX_LENGTH &&
+               strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-*?") == strlen(text);
 }
 
-static void check_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
-                             const struct config_watch *watch)
+static void check_namespaces(struct reader *reader, yaml_node_t *list, const char *path, const char *name,
+                             char *const *pattern, size_t count)
 {
         char key[256];
 
-        sub(key, sizeof(key), path, "namespaces");
-        for (size_t i = 0; i < watch->namespace_count; i++) {
-                const char *name = watch->namespace[i];
-
-                if (!is_namespace_pattern(name))
+        sub(key, sizeof(key), path, name);
+        for (size_t i = 0; i < count; i++) {
+                if (!is_namespace_pattern(pattern[i]))
                         problem_add(
-                                reader, mapping_find(reader, node, "namespaces"), false, key,
+                                reader, list, false, key,
                                 "\"%s\" is neither the name of a namespace nor a pattern (team-*, !kube-*)",
-                                name);
+                                pattern[i]);
                 for (size_t j = 0; j < i; j++)
-                        if (strcmp(watch->namespace[j], name) == 0)
-                                problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
-                                            "\"%s\" is given twice", name);
+                        if (strcmp(pattern[j], pattern[i]) == 0)
+                                problem_add(reader, list, false, key, "\"%s\" is given twice", pattern[i]);
+        }
+}
+
+/* Those of the watch, and those beside an object's own in which its handler may write. */
+static void check_all_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
+                                 const struct config_watch *watch)
+{
+        yaml_node_t *patches = mapping_find(reader, node, "patches");
+
+        check_namespaces(reader, mapping_find(reader, node, "namespaces"), path, "namespaces",
+                         watch->namespace, watch->namespace_count);
+        check_namespaces(reader, mapping_find(reader, mapping_find(reader, node, "children"), "namespaces"),
+                         path, "children.namespaces", watch->child_namespace, watch->child_namespace_count);
+        for (size_t i = 0; i < watch->patches_count; i++) {
+                yaml_node_t *entry = sequence_item(reader, patches, i);
+                char name[64];
+
+                snprintf(name, sizeof(name), "patches[%zu].namespaces", i);
+                check_namespaces(reader, mapping_find(reader, entry, "namespaces"), path, name,
+                                 watch->patches[i].namespace, watch->patches[i].namespace_count);
         }
 }
 
@@ -434,7 +453,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         sub(key, sizeof(key), path, "apiVersion");
         check_api_version(reader, mapping_find(reader, node, "apiVersion"), key, watch->api_version);
         check_name(reader, node, path, watch);
-        check_namespaces(reader, node, path, watch);
+        check_all_namespaces(reader, node, path, watch);
         check_selectors(reader, node, path, watch);
         check_handler(reader, node, path, watch);
         sub(key, sizeof(key), path, "trigger.jq");

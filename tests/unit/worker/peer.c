@@ -111,7 +111,6 @@ static void send_config(struct peer *peer)
                 .finalizers = "test.example.com/finalizer",
                 .children_key = "test.example.com/children",
                 .patched_key = "test.example.com/patched",
-                .patched_kinds = "",
                 .trigger = peer->trigger,
                 .store_folder = store,
                 .handler_exec = exec,

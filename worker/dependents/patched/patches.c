@@ -5,12 +5,12 @@
  */
 #include "worker/dependents/patched/patches.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sha256.h"
+#include "object/confined.h"
 #include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
@@ -68,23 +68,11 @@ static int former_managers(const struct dependent_owner *owner, struct text *lis
 
 /* ---- what an answer may name */
 
-/* in_version: in the version of the dependent; false: in any. */
-static bool is_named(const char *list, const struct dependent *dependent, bool in_version)
+/* In any version. */
+static bool is_named(const struct run *run, const struct dependent *dependent)
 {
-        char word[600];
-
-        while (bookkeeping_next_word(&list, word, sizeof(word))) {
-                char *slash = strrchr(word, '/');
-                struct dependent kind = {.api_version = word};
-
-                assert(slash);
-                *slash = '\0';
-                kind.kind = slash + 1;
-                if (dependent_is_same_kind(&kind, dependent) &&
-                    (!in_version || strcmp(word, dependent->api_version) == 0))
-                        return true;
-        }
-        return false;
+        return confined_judge(run->watch->config, true, run->order->key, dependent->api_version,
+                              dependent->kind, "") == 0;
 }
 
 static bool has_prefix(struct span key, const char *prefix)
@@ -125,8 +113,6 @@ static const char *mistake_of(struct dependents *dependents, size_t index)
 {
         const struct dependent *dependent = &dependents->wanted.item[index];
 
-        if (!is_named(dependents->run->watch->config->patched_kinds, dependent, true))
-                return "its kind is not among the `patches` of the watch in the configuration";
         if (dependent_is_owner(dependent, &dependents->owner))
                 return "is the object itself; use the answer's own key `patch`";
         if (sets_own(dependents, dependent))
@@ -482,9 +468,8 @@ static bool is_left_out(const struct dependents *dependents, const struct depend
 
         if (dependents->drop)
                 return dependent->release;
-        return run->action != ACTION_RECONCILE || run->answer.patches
-                       ? !is_wanted(dependents, dependent)
-                       : !is_named(run->watch->config->patched_kinds, dependent, false);
+        return run->action != ACTION_RECONCILE || run->answer.patches ? !is_wanted(dependents, dependent)
+                                                                      : !is_named(run, dependent);
 }
 
 static int go_through(struct dependents *dependents)
@@ -634,7 +619,7 @@ static int has_unnamed(const struct run *run)
         if (record && dependent_list_from_record(record, &list) < 0)
                 return 1;
         for (size_t i = 0; i < list.count; i++)
-                if (!is_named(run->watch->config->patched_kinds, &list.item[i], false))
+                if (!is_named(run, &list.item[i]))
                         return 1;
         return 0;
 }

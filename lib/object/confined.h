@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What an answer may write beside its own object: kinds and namespaces that the configuration names. Pure data. */
+#include "ipc/message.h"
+
+/* What is wrong with it; 0: nothing. */
+enum {
+        CONFINED_KIND = 1, /* no entry names its kind, in any version */
+        CONFINED_NAMESPACE =
+                2, /* it is in another namespace than the object, and no entry of its kind names that one */
+};
+
+/* watch, key: of the object; is_patch: judged by `patches`, not as a child. The own namespace of a Namespace is the one that it
+ * is. namespace_name: "" if none is given: it is in the object's own, or belongs to the cluster. */
+unsigned confined_judge(const struct record_watch *watch, bool is_patch, const char *key,
+                        const char *api_version, const char *kind, const char *namespace_name);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See confine.h. */
+#include "worker/confine.h"
+
+#include <string.h>
+
+#include "object/confined.h"
+#include "worker/dependents/dependent.h"
+
+#define SHOWN_MAX 10 /* kinds, and namespaces, in one advice */
+
+/* One of the lists of an answer. */
+struct bound {
+        const char *name;
+        bool is_patch;
+        struct span text;
+};
+
+/* What is to be added to the configuration. */
+struct advice {
+        struct text kinds, namespaces;
+        size_t kind_count, namespace_count;
+};
+
+static unsigned judge(const struct run *run, const struct bound *bound, const struct dependent *dependent)
+{
+        return dependent->release
+                       ? 0
+                       : confined_judge(run->watch->config, bound->is_patch, run->order->key,
+                                        dependent->api_version, dependent->kind, dependent->namespace_name);
+}
+
+static bool has_item(const struct text *list, const char *item)
+{
+        size_t size = strlen(item);
+        const char *found = list->data;
+
+        for (; found && (found = strstr(found, item)); found++)
+                if ((found == list->data || found[-1] == ' ') && (found[size] == ',' || !found[size]))
+                        return true;
+        return false;
+}
+
+/* Each text once. */
+static void add_once(struct text *list, size_t *count, const char *item)
+{
+        if (has_item(list, item) || (*count)++ >= SHOWN_MAX)
+                return;
+        text_printf(list, "%s%s", list->size > 0 ? ", " : "", item);
+}
+
+static void add_advice(const struct bound *bound, const struct dependent *dependent, unsigned wrong,
+                       struct advice *advice)
+{
+        char kind[500], namespace_name[160];
+        bool is_elsewhere = (wrong & CONFINED_NAMESPACE) != 0;
+
+        snprintf(namespace_name, sizeof(namespace_name), "%.120s", dependent->namespace_name);
+        snprintf(kind, sizeof(kind), "{apiVersion: %.120s, kind: %.100s%s%s%s}", dependent->api_version,
+                 dependent->kind, bound->is_patch && is_elsewhere ? ", namespaces: [" : "",
+                 bound->is_patch && is_elsewhere ? namespace_name : "",
+                 bound->is_patch && is_elsewhere ? "]" : "");
+        if ((wrong & CONFINED_KIND) || bound->is_patch)
+                add_once(&advice->kinds, &advice->kind_count, kind);
+        if (is_elsewhere && !bound->is_patch)
+                add_once(&advice->namespaces, &advice->namespace_count, namespace_name);
+}
+
+/* The line of the configuration. */
+static void write_line(const struct bound *bound, const struct advice *advice, struct text *line)
+{
+        const char *kinds = advice->kinds.data, *namespaces = advice->namespaces.data;
+
+        if (bound->is_patch)
+                text_printf(line, "patches: [%s]", kinds ? kinds : "");
+        else
+                text_printf(line, "children: {%s%s%s%s%s%s%s}", kinds ? "kinds: [" : "", kinds ? kinds : "",
+                            kinds ? "]" : "", kinds && namespaces ? ", " : "",
+                            namespaces ? "namespaces: [" : "", namespaces ? namespaces : "",
+                            namespaces ? "]" : "");
+}
+
+static const char *describe_wrong(const struct bound *bound, unsigned wrong)
+{
+        if (bound->is_patch)
+                return wrong & CONFINED_KIND
+                               ? "its kind is not among the `patches` of the watch in the configuration"
+                               : "its namespace is not the object's own, and `patches` of the watch in the "
+                                 "configuration does not name it in `namespaces` of the kind";
+        return wrong & CONFINED_KIND
+                       ? "neither `owns` nor `children.kinds` of the watch in the configuration names its "
+                         "kind"
+                       : "its namespace is not the object's own, and `children.namespaces` of the watch in "
+                         "the configuration does not name it";
+}
+
+static void refuse(struct run *run, const struct bound *bound, const struct dependent *first, unsigned wrong,
+                   size_t count, const struct text *line)
+{
+        char name[600], more[60] = "";
+
+        if (count > 1)
+                snprintf(more, sizeof(more), " (and %zu more of them)", count - 1);
+        run_finish(
+                run, RESULT_PERMANENT,
+                "the handler's answer: %s[%zu], %s: %s%s; nothing of the answer was written. If the handler "
+                "is meant to write it, add to watch %s: %s",
+                bound->name, first->index, dependent_describe(first, name, sizeof(name)),
+                describe_wrong(bound, wrong), more, run->watch->config->name,
+                line->data ? line->data : "its kind");
+}
+
+/* false: the run was ended. */
+static bool confine(struct run *run, const struct bound *bound)
+{
+        _cleanup_(dependent_list_done) struct dependent_list list = {0};
+        _cleanup_text_ struct text line = TEXT_EMPTY;
+        const struct dependent *first = NULL;
+        struct advice advice = {0};
+        unsigned first_wrong = 0;
+        size_t count = 0;
+
+        if (dependent_list_from_answer(bound->text, &list) < 0) {
+                run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
+                return false;
+        }
+        for (size_t i = 0; i < list.count; i++) {
+                unsigned wrong = judge(run, bound, &list.item[i]);
+
+                if (!wrong)
+                        continue;
+                count++;
+                add_advice(bound, &list.item[i], wrong, &advice);
+                if (first && first->index < list.item[i].index)
+                        continue;
+                first = &list.item[i];
+                first_wrong = wrong;
+        }
+        write_line(bound, &advice, &line);
+        text_done(&advice.kinds);
+        text_done(&advice.namespaces);
+        if (first)
+                refuse(run, bound, first, first_wrong, count, &line);
+        return !first;
+}
+
+bool confine_answer(struct run *run)
+{
+        const struct bound children = {"children", false, run->answer.dependents_text},
+                           patches = {"patches", true, run->answer.patches_text};
+        bool is_reconcile = run->action == ACTION_RECONCILE;
+
+        if ((is_reconcile || run->action == ACTION_UNSELECTED) && run->answer.dependents &&
+            !confine(run, &children))
+                return false;
+        return !is_reconcile || !run->answer.patches || confine(run, &patches);
+}
