@@ -17,7 +17,7 @@
  *                                                          name_count
  *
  * Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime
- * CLOCK_BOOTTIME. A fingerprint is XXH3-64 over what may trigger a run (lib/object/fingerprint.h); 0 = none.
+ * CLOCK_BOOTTIME. A fingerprint is a keyed hash of what may trigger a run (lib/object/fingerprint.h); 0 = none.
  * A key is "namespace/name", or "name" for a cluster-scoped object.
  */
 #pragma once
@@ -486,6 +486,7 @@
         U64(watch_timeout_usec)                                                                             \
         U64(initial_events_usec)                                                                            \
         U64(page_limit)                                                                                     \
+        BIN(hash_key)                                                                                       \
         U64(heartbeat_usec)
 
 /* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that
@@ -494,7 +495,7 @@
  * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
  * made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none are made.
  * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
- * kept_folder: in memory: what confidential children were before (lib/os/kept.h). */
+ * kept_folder: in memory: what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret. */
 #define MESSAGE_config_worker_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                       \
         STR(operator_name)                                                                                  \
         STR(former_names)                                                                                   \
@@ -507,6 +508,7 @@
         U64(group_controllers)                                                                              \
         U64(clock_offset)                                                                                   \
         STR(kept_folder)                                                                                    \
+        BIN(hash_key)                                                                                       \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 

@@ -38,6 +38,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/fatal.h"
+#include "supervisor/folders/hash-key.h"
 #include "supervisor/folders/leftover-finalizers.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/folders/state-folder.h"
@@ -176,6 +177,7 @@ static const char *const own_name[] = {
         "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
         "store",    "under-way",     "under-way.new",     "finalizers",
         "slots",    "secrets",       "control.sock",      "secrets.handlers",
+        "hash.key", "hash.key.new",
 };
 
 static int take_folder(char **folder, struct error *error)
@@ -267,6 +269,9 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
         if (r < 0)
                 return refuse(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the ledger",
                               &error);
+        r = hash_key_begin(supervisor, &error);
+        if (r < 0)
+                return refuse(EXIT_CODE_IO, "the key of hashes", &error);
         supervisor->controller.started =
                 life->started > 0 ? life->started : ledger_time(&supervisor->controller);
         r = init_parts(supervisor);
@@ -339,6 +344,7 @@ int supervisor_run(struct supervisor *supervisor)
 void supervisor_done(struct supervisor *supervisor)
 {
         state_folder_note_exit(supervisor);
+        hash_key_wipe(supervisor);
         control_done(supervisor);
         access_folder_end(supervisor);
         access_free(supervisor);

@@ -20,6 +20,7 @@
  */
 #include <systemd/sd-event.h>
 
+#include "base/siphash.h"
 #include "base/throttle.h"
 #include "controller/controller.h"
 #include "ipc/channel.h"
@@ -94,6 +95,7 @@ struct supervisor {
                 bool runtime_kept; /* our runtime directory is that of the last life */
         } life;
         struct ledger_clock clock;
+        uint8_t hash_key[SIPHASH_KEY_SIZE]; /* folders/hash-key.h */
         struct {
                 char *folder, *parent; /* parent: "" in the runtime directory */
                 bool on_disk;          /* there is no memory for them */

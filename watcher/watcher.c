@@ -10,6 +10,7 @@
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
 #include "kube/discovery.h"
+#include "object/keyed-hash.h"
 #include "object/namespace.h"
 #include "store/dirty.h"
 #include "store/meta.h"
@@ -220,6 +221,9 @@ static int on_watcher_config(struct child *child, struct message **config)
         watcher->driver = &driver;
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
+        r = keyed_hash_begin(watcher->config->hash_key, watcher->config->hash_key_size);
+        if (r < 0)
+                return r;
         watcher->scope = scope_new(watcher->config);
         watcher->basis = watcher->scope ? basis_new(watcher->config, watcher->scope) : NULL;
         watcher->patterns =

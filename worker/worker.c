@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "object/keyed-hash.h"
 #include "os/syscall.h"
 #include "worker/dependents/applied.h"
 #include "worker/kinds.h"
@@ -86,6 +87,9 @@ static int on_worker_config(struct child *child, struct message **config)
         worker->on_part_ended = part_ended;
         worker->config_message = TAKE_PTR(*config);
         worker->config = &worker->config_message->config_worker;
+        r = keyed_hash_begin(worker->config->hash_key, worker->config->hash_key_size);
+        if (r < 0)
+                return r;
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (worker; %.60s)",
                  worker->config->operator_name);
         r = sys_set_subreaper();

@@ -3,6 +3,7 @@
 /* The insides of a session. Private to ctl/session/. */
 #include <systemd/sd-event.h>
 
+#include "base/siphash.h"
 #include "children/child-process.h"
 #include "ctl/session/session.h"
 
@@ -28,6 +29,7 @@ struct session {
         struct session_process *process;
         size_t process_count;
         struct message *credential;
+        uint8_t hash_key[SIPHASH_KEY_SIZE]; /* of this session alone */
         struct key *key;
         const struct session_replay *replay;
         size_t key_count, next, replay_count;

@@ -31,6 +31,8 @@ static int watcher_config(struct session_process *process)
         namespace = config_strings(watch->namespace, watch->namespace_count);
         message.namespace = namespace;
         message.store_folder = process->store_folder;
+        message.hash_key = session->hash_key;
+        message.hash_key_size = sizeof(session->hash_key);
         if (object && watch == owner) {
                 place = slash ? strndup(object, (size_t)(slash - object)) : strdup("");
                 one.value = place;
@@ -78,6 +80,8 @@ static int worker_config(struct session_process *process)
                 .former_names = config->former_names,
                 .trace_file = session->trace,
                 .kept_folder = session->folder,
+                .hash_key = session->hash_key,
+                .hash_key_size = sizeof(session->hash_key),
                 .replay_folder = session->replay ? session->requests : "",
                 .dry_run = !session->options.apply,
                 .watch = watch,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -495,6 +496,8 @@ int session_new(const struct session_options *options, struct session **ret, str
         if (!session)
                 return error_set(error, -ENOMEM, "no memory");
         session->options = *options;
+        if (getrandom(session->hash_key, sizeof(session->hash_key), 0) != sizeof(session->hash_key))
+                return error_set(error, -EIO, "the kernel gives no random numbers: %s", strerror(errno));
         r = make_folders(session, error);
         if (r < 0)
                 return r;

@@ -6,10 +6,10 @@
 #include <jq.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/text.h"
 #include "object/fingerprint.h"
+#include "object/keyed-hash.h"
 #include "object/scan.h"
 
 #define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
@@ -261,7 +261,7 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
                         uint64_t *ret_fingerprint, struct error *error)
 {
         _cleanup_text_ struct text result = TEXT_EMPTY;
-        uint64_t hash;
+        struct siphash hash;
         int r;
 
         if (basis->trigger != TRIGGER_JQ)
@@ -271,8 +271,8 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
                 r = fingerprint(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
                 return r < 0 ? r : 1;
         }
-        hash = XXH3_64bits_withSeed(result.data ? result.data : "", result.size,
-                                    is_being_deleted(json, size) ? 1 : 0);
-        *ret_fingerprint = hash ? hash : 1;
+        hash = keyed_hash_of(HASHED_PROGRAM_RESULT);
+        keyed_hash_add(&hash, result.data, result.size);
+        *ret_fingerprint = keyed_hash_end(hash, is_being_deleted(json, size) ? "1" : "0", 1);
         return 0;
 }

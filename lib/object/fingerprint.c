@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trigger fingerprint: one pass over the object's bytes, hashing as it descends. The hash of an object
- * is a sum over its members, so their order does not count; an array's is over its elements in order.
+ * The trigger fingerprint: one pass over the object's bytes, hashing as it descends. Each value that has nothing below it is
+ * hashed with its place: all that it is in, and its key or its index there. The fingerprint is the hash of the sum of these
+ * hashes, so the order of members does not count.
+ *
+ * The sum is safe, as nobody who writes objects knows a term of it (keyed-hash.h). No place is twice in an object that a server
+ * has written, so two objects that differ have a term at least that only one of them has. The difference of their sums is then
+ * as random as this term, and 0 once in 2^128. To find terms with a chosen sum (Wagner's generalized birthday, lattices), one
+ * must be able to compute them.
  */
 #include "object/fingerprint.h"
 
 #include <errno.h>
 
+#include "base/text.h"
 #include "object/bookkeeping.h"
-#include "object/hash.h"
+#include "object/keyed-hash.h"
 #include "object/scan-value.h"
 
 enum level {
@@ -29,16 +36,23 @@ struct hasher {
         unsigned depth;
         struct bookkeeping ours;
         bool metadata_only, with_status;
+        struct siphash_sum sum;
+        size_t count; /* of what is in the sum */
 };
 
-struct pair {
-        uint64_t first, second;
+/* Of a value. */
+struct place {
+        const struct siphash *above; /* the object or array */
+        struct span key;             /* of a member; else empty */
+        uint64_t index;              /* of an element, among those that count */
 };
 
-static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret);
+static int hash_value(struct hasher *hasher, enum level level, const struct place *place);
 
 static char look_at_byte(struct hasher *hasher)
 {
+        if (hasher->position < hasher->size && hasher->input[hasher->position] > ' ')
+                return hasher->input[hasher->position]; /* as servers write */
         hasher->position = skip_space(hasher->input, hasher->size, hasher->position);
         return hasher->position < hasher->size ? hasher->input[hasher->position] : '\0';
 }
@@ -113,61 +127,82 @@ static enum level level_below(const struct hasher *hasher, enum level level, str
         return LEVEL_INSIDE;
 }
 
-/* A member that holds nothing but notes of ours counts as missing. */
-static uint64_t nothing_of(enum level level, uint64_t otherwise)
+/* Objects and arrays that hold nothing but notes of ours count as missing there. */
+static bool holds_notes(enum level level)
 {
-        return level >= LEVEL_FINALIZERS && level <= LEVEL_CONDITIONS ? 0 : otherwise;
+        return level >= LEVEL_FINALIZERS && level <= LEVEL_CONDITIONS;
 }
 
-static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
+static void add_to_sum(struct hasher *hasher, struct siphash *hash)
 {
-        struct span key;
-        struct pair pair;
-        int r;
+        struct siphash_sum sum = siphash_finish(hash);
 
-        if (look_at_byte(hasher) != '"' || take_hashed_value(hasher, &key) < 0 ||
+        hasher->sum.low += sum.low;
+        hasher->sum.high += sum.high;
+        hasher->count++;
+}
+
+/* The same bytes as without the white space. */
+static int hash_spaced(const struct place *place, const char *text, size_t size, struct siphash *hash)
+{
+        _cleanup_text_ struct text joined = TEXT_EMPTY;
+
+        text_append(&joined, place->key.start, place->key.size);
+        text_append(&joined, ":", 1);
+        text_append(&joined, text, size);
+        if (joined.failed)
+                return -ENOMEM;
+        keyed_hash_add(hash, joined.data, joined.size);
+        return 0;
+}
+
+/* The value with its place. Of an object or array, text is its first byte. */
+static int hash_at(const struct place *place, const char *text, size_t size, struct siphash *ret)
+{
+        *ret = *place->above;
+        if (place->key.start && place->key.start + place->key.size + 1 != text)
+                return hash_spaced(place, text, size, ret);
+        if (place->key.start) {
+                keyed_hash_add(ret, place->key.start, place->key.size + 1 + size);
+        } else {
+                siphash_word(ret, place->index);
+                keyed_hash_add(ret, text, size);
+        }
+        return 0;
+}
+
+static int hash_member(struct hasher *hasher, enum level level, const struct siphash *above)
+{
+        struct place place = {.above = above};
+        struct span value;
+
+        if (look_at_byte(hasher) != '"' || take_hashed_value(hasher, &place.key) < 0 ||
             look_at_byte(hasher) != ':')
                 return -EBADMSG;
         hasher->position++;
         (void)look_at_byte(hasher);
-        if (is_left_out(hasher, level, key)) {
-                struct span value;
-
+        if (is_left_out(hasher, level, place.key))
                 return take_hashed_value(hasher, &value);
-        }
-        r = hash_value(hasher, level_below(hasher, level, key), &pair.second);
-        if (r < 0)
-                return r;
-        if (pair.second == 0)
-                return 0;
-        pair.first = XXH3_64bits(key.start, key.size);
-        *sum += XXH3_64bits(&pair, sizeof(pair));
-        return 0;
+        return hash_value(hasher, level_below(hasher, level, place.key), &place);
 }
 
-static int hash_members(struct hasher *hasher, enum level level, uint64_t *ret)
+static int hash_members(struct hasher *hasher, enum level level, const struct siphash *above)
 {
-        const uint64_t nothing = 1;
-        uint64_t sum = nothing;
-
         hasher->position++;
         if (look_at_byte(hasher) == '}') {
                 hasher->position++;
-                *ret = nothing_of(level, nothing);
                 return 0;
         }
         for (;;) {
-                int r = hash_member(hasher, level, &sum);
+                int r = hash_member(hasher, level, above);
                 char c = look_at_byte(hasher);
 
                 if (r < 0 || (c != ',' && c != '}'))
-                        return -EBADMSG;
+                        return r == -ENOMEM ? r : -EBADMSG;
                 hasher->position++;
                 if (c == '}')
-                        break;
+                        return 0;
         }
-        *ret = sum == nothing ? nothing_of(level, nothing) : sum ? sum : 1;
-        return 0;
 }
 
 static int find_type(struct span key, struct span value, void *userdata)
@@ -190,57 +225,51 @@ static bool is_told_condition(const struct hasher *hasher)
                bookkeeping_has_word(hasher->ours.conditions, type);
 }
 
-static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
+/* Whether a watch of ours has noted this element for itself. */
+static bool is_noted_element(const struct hasher *hasher, enum level level)
 {
-        struct pair pair = {.first = *hash};
         struct span element;
-        int r;
 
-        if (level == LEVEL_FINALIZERS && look_at_byte(hasher) == '"') {
-                r = take_hashed_value(hasher, &element);
-                if (r < 0 || bookkeeping_has_word(hasher->ours.finalizers, element) ||
-                    (hasher->ours.shared[0] &&
-                     bookkeeping_is_key(element, hasher->ours.shared, FINALIZER_NAME)))
-                        return r;
-                pair.second = XXH3_64bits(element.start, element.size);
-        } else if (level == LEVEL_CONDITIONS && look_at_byte(hasher) == '{' && is_told_condition(hasher)) {
-                return take_hashed_value(hasher, &element);
-        } else {
-                r = hash_value(hasher, LEVEL_INSIDE, &pair.second);
-                if (r < 0)
-                        return r;
-        }
-        *hash = XXH3_64bits(&pair, sizeof(pair));
-        return 0;
+        if (level == LEVEL_CONDITIONS)
+                return hasher->input[hasher->position] == '{' && is_told_condition(hasher);
+        return level == LEVEL_FINALIZERS && hasher->input[hasher->position] == '"' &&
+               scan_value(hasher->input + hasher->position, hasher->size - hasher->position, &element) >=
+                       0 &&
+               (bookkeeping_has_word(hasher->ours.finalizers, element) ||
+                (hasher->ours.shared[0] &&
+                 bookkeeping_is_key(element, hasher->ours.shared, FINALIZER_NAME)));
 }
 
-static int hash_elements(struct hasher *hasher, enum level level, uint64_t *ret)
+static int hash_elements(struct hasher *hasher, enum level level, const struct siphash *above)
 {
-        uint64_t hash = nothing_of(level, 2);
+        struct place place = {.above = above};
+        struct span element;
 
         hasher->position++;
         if (look_at_byte(hasher) == ']') {
                 hasher->position++;
-                *ret = hash;
                 return 0;
         }
         for (;;) {
-                int r = hash_element(hasher, level, &hash);
+                bool is_noted = look_at_byte(hasher) && is_noted_element(hasher, level);
+                int r = is_noted ? take_hashed_value(hasher, &element)
+                                 : hash_value(hasher, LEVEL_INSIDE, &place);
                 char c = look_at_byte(hasher);
 
                 if (r < 0 || (c != ',' && c != ']'))
-                        return -EBADMSG;
+                        return r == -ENOMEM ? r : -EBADMSG;
+                place.index += !is_noted;
                 hasher->position++;
                 if (c == ']')
-                        break;
+                        return 0;
         }
-        *ret = hash;
-        return 0;
 }
 
-static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret)
+static int hash_value(struct hasher *hasher, enum level level, const struct place *place)
 {
         char c = look_at_byte(hasher);
+        size_t count = hasher->count;
+        struct siphash hash;
         struct span value;
         int r;
 
@@ -248,36 +277,51 @@ static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret)
         if ((c != '{' && c != '[') || hasher->depth + 1 >= SCAN_DEPTH_MAX) {
                 r = take_hashed_value(hasher, &value);
                 if (r >= 0)
-                        *ret = XXH3_64bits(value.start, value.size) | 1;
+                        r = hash_at(place, value.start, value.size, &hash);
+                if (r >= 0)
+                        add_to_sum(hasher, &hash);
                 return r;
         }
+        r = hash_at(place, hasher->input + hasher->position, 1, &hash);
+        if (r < 0)
+                return r;
         hasher->depth++;
-        r = c == '{' ? hash_members(hasher, level, ret) : hash_elements(hasher, level, ret);
+        r = c == '{' ? hash_members(hasher, level, &hash) : hash_elements(hasher, level, &hash);
         hasher->depth--;
+        if (r >= 0 && hasher->count == count && !holds_notes(level))
+                add_to_sum(hasher, &hash);
         return r;
 }
 
 static int hash_version(const char *json, size_t size, uint64_t *ret)
 {
         struct scan_object object;
-        struct pair pair;
+        struct siphash hash;
         int r = scan_object(json, size, &object);
 
         if (r < 0)
                 return r;
-        pair.first = XXH3_64bits(object.uid.start ? object.uid.start : "", object.uid.size);
-        pair.second = XXH3_64bits(object.resource_version.start ? object.resource_version.start : "",
-                                  object.resource_version.size);
-        *ret = XXH3_64bits(&pair, sizeof(pair));
+        hash = keyed_hash_of(HASHED_VERSION);
+        keyed_hash_add(&hash, object.uid.start, object.uid.size);
+        *ret = keyed_hash_end(hash, object.resource_version.start, object.resource_version.size);
         return 0;
+}
+
+static int hash_content(struct hasher *hasher, uint64_t *ret)
+{
+        const struct siphash top = keyed_hash_of(HASHED_OBJECT);
+        int r = -EBADMSG;
+
+        if (look_at_byte(hasher) == '{')
+                r = hash_members(hasher, LEVEL_TOP, &top);
+        if (r >= 0)
+                *ret = keyed_hash_end(keyed_hash_of(HASHED_OBJECT_SUM), &hasher->sum, sizeof(hasher->sum));
+        return r;
 }
 
 static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct bookkeeping *ours,
                        uint64_t *ret_fingerprint)
 {
-        uint64_t hash = 0;
-        int r;
-
         hasher->ours = (struct bookkeeping){
                 .finalizers = ours && ours->finalizers ? ours->finalizers : "",
                 .shared = ours && ours->shared ? ours->shared : "",
@@ -285,13 +329,8 @@ static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct
         };
         hasher->with_status = trigger == TRIGGER_ANY;
         if (trigger == TRIGGER_ANY && (hasher->metadata_only || !hasher->ours.shared[0]))
-                r = hash_version(hasher->input, hasher->size, &hash);
-        else
-                r = look_at_byte(hasher) == '{' ? hash_value(hasher, LEVEL_TOP, &hash) : -EBADMSG;
-        if (r < 0)
-                return r;
-        *ret_fingerprint = hash ? hash : 1;
-        return 0;
+                return hash_version(hasher->input, hasher->size, ret_fingerprint);
+        return hash_content(hasher, ret_fingerprint);
 }
 
 int fingerprint_object(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The trigger fingerprint: XXH3-64 over the part of an object whose change is a reason to run. 0 is never
+ * The trigger fingerprint: a keyed hash (keyed-hash.h) of the part of an object whose change is a reason to run. 0 is never
  * returned (it means "none" in the ledger and in messages).
  *
  * TRIGGER_ESSENCE: everything but apiVersion and kind (items of a LIST of built-in kinds lack them), status,
@@ -23,7 +23,7 @@
  * and counts under TRIGGER_ESSENCE. Kinds without a generation (ConfigMap, Secret) show changes of their
  * data under TRIGGER_ANY only.
  */
-#define FINGERPRINT_VERSION "1" /* grows when the same object gets another fingerprint than before */
+#define FINGERPRINT_VERSION "2" /* grows when the same object gets another fingerprint than before */
 
 int fingerprint_metadata(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
                          uint64_t *ret_fingerprint);

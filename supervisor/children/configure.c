@@ -83,6 +83,8 @@ static int config_watcher(struct child_slot *child)
                 r = tell_watcher(supervisor, supervisor->config, config, &told);
         if (r < 0)
                 return r;
+        told.message.hash_key = supervisor->hash_key;
+        told.message.hash_key_size = sizeof(supervisor->hash_key);
         told.message.slot_file = supervisor->slots_path;
         told.message.slot = child->index;
         told.message.searches = supervisor->controller.ledger_lost && config->finalizer &&
@@ -129,6 +131,8 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .group_controllers = supervisor->delegation.controllers,
                 .clock_offset = supervisor->clock.offset,
                 .kept_folder = kept,
+                .hash_key = supervisor->hash_key,
+                .hash_key_size = sizeof(supervisor->hash_key),
                 .watch = watch,
                 .watch_count = config->watch_count,
                 .heartbeat_usec = config->heartbeat_interval_usec,

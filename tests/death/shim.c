@@ -344,17 +344,19 @@ static bool fails(int fd)
         return true;
 }
 
-static bool copy_file(int from, const char *path)
+static bool copy_file(const char *original, const char *path)
 {
+        int from = open(original, O_RDONLY | O_CLOEXEC);
         int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         char bytes[65536];
         ssize_t size = 0;
 
-        if (to < 0)
+        if (from < 0 || to < 0)
                 return false;
         for (off_t at = 0; (size = pread(from, bytes, sizeof(bytes), at)) > 0; at += size)
                 if (REAL(pwrite)(to, bytes, (size_t)size, at) != size)
                         size = -1;
+        close(from);
         return close(to) == 0 && size == 0;
 }
 
@@ -370,7 +372,7 @@ static int synced(int fd, int (*real)(int fd))
                 return real(fd);
         snprintf(copy, sizeof(copy), "%s.syncing", path);
         snprintf(done, sizeof(done), "%s.synced", path);
-        copied = copy_file(fd, copy);
+        copied = copy_file(path, copy);
         while (is_armed() && gettid() == getpid())
                 poll(NULL, 0, 100);
         if (is_armed())

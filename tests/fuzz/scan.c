@@ -10,6 +10,7 @@
 
 #include "object/fingerprint.h"
 #include "object/identity.h"
+#include "object/keyed-hash.h"
 #include "object/scan-list.h"
 #include "object/scan.h"
 #include "json/json.h"
@@ -66,6 +67,7 @@ static void compare_object(const char *input, size_t size)
         uint64_t fingerprint;
         cJSON *tree;
 
+        (void)keyed_hash_begin("0123456789abcdef", SIPHASH_KEY_SIZE);
         (void)scan_identity(input, size, &object);
         check_bounds(input, size);
         if (scan_object(input, size, &object) < 0)

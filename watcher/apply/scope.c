@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "object/fingerprint.h"
+#include "object/keyed-hash.h"
 #include "object/namespace.h"
 #include "store/meta.h"
 
@@ -63,8 +64,8 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
 /* Stored objects are as good as listed ones only where they were fingerprinted in the same way. */
 char *basis_new(const struct message_config_watcher *config, const char *scope)
 {
-        return format_string("%s %s %s " FINGERPRINT_VERSION "%s%s%s%s", scope,
-                             trigger_name(config->trigger), config->finalizers,
+        return format_string("%s %s %s " FINGERPRINT_VERSION ":%" PRIx64 "%s%s%s%s", scope,
+                             trigger_name(config->trigger), config->finalizers, keyed_hash_key_name(),
                              config->shared[0] ? " shared " : "", config->conditions,
                              config->trigger_jq[0] ? " " : "", config->trigger_jq);
 }

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/duration.h"
 #include "object/fingerprint.h"
+#include "object/keyed-hash.h"
 
 struct entry {
         struct applied_text text; /* dependent 0: the entry is free */
@@ -35,24 +35,23 @@ void applied_free(struct applied *applied)
         free(applied);
 }
 
-/* The terminating byte is hashed as well, so that no two lists of strings are the same. */
-static uint64_t chain(uint64_t seed, const char *text)
+static void add_string(struct siphash *hash, const char *string)
 {
-        return XXH3_64bits_withSeed(text, strlen(text) + 1, seed);
+        keyed_hash_add(hash, string, strlen(string));
 }
 
 struct applied_text applied_text_of(const struct dependent_owner *owner, const struct dependent *dependent,
                                     const struct text *body)
 {
-        uint64_t hash = chain(0, owner->uid);
+        struct siphash hash = keyed_hash_of(HASHED_CHILD);
 
-        hash = chain(hash, dependent->api_version);
-        hash = chain(hash, dependent->kind);
-        hash = chain(hash, dependent->namespace_name);
-        hash = chain(hash, dependent->name);
+        add_string(&hash, owner->uid);
+        add_string(&hash, dependent->api_version);
+        add_string(&hash, dependent->kind);
+        add_string(&hash, dependent->namespace_name);
         return (struct applied_text){
-                .dependent = hash ? hash : 1,
-                .text = XXH3_64bits(body->data, body->size),
+                .dependent = keyed_hash_end(hash, dependent->name, strlen(dependent->name)),
+                .text = keyed_hash_end(keyed_hash_of(HASHED_BODY), body->data, body->size),
         };
 }
 
@@ -70,7 +69,7 @@ int applied_state_of(const char *json, size_t size, uint64_t *ret)
                 r = fingerprint_object(TRIGGER_ESSENCE, NULL, json, size, &part[1]);
         if (r < 0)
                 return r;
-        *ret = XXH3_64bits(part, sizeof(part));
+        *ret = keyed_hash_end(keyed_hash_of(HASHED_STATE), part, sizeof(part));
         return 0;
 }
 

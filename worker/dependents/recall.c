@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/duration.h"
 #include "kube/path.h"
+#include "object/keyed-hash.h"
 #include "object/scan-list.h"
 #include "store/owner.h"
 #include "worker/dependents/notes.h"
@@ -63,7 +63,7 @@ static size_t count_left(const struct dependent_list *list)
         return count;
 }
 
-/* Of which children it names, in whatever order. */
+/* Of which children it names, in whatever order. No two of them are the same. */
 static uint64_t hash_of(const struct dependent_list *list)
 {
         uint64_t sum = 0;
@@ -74,7 +74,8 @@ static uint64_t hash_of(const struct dependent_list *list)
                 int size = snprintf(name, sizeof(name), "%s/%s/%s/%s", item->api_version, item->kind,
                                     item->namespace_name, item->name);
 
-                sum += XXH3_64bits(name, (size_t)size < sizeof(name) ? (size_t)size : sizeof(name) - 1);
+                sum += keyed_hash_end(keyed_hash_of(HASHED_CHILD_LIST), name,
+                                      (size_t)size < sizeof(name) ? (size_t)size : sizeof(name) - 1);
         }
         return sum;
 }

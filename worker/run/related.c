@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "object/keyed-hash.h"
 #include "store/owner.h"
 #include "store/reader.h"
 #include "store/record.h"
@@ -169,8 +169,8 @@ int related_collect(struct run *run, struct error *error)
         }
         text_append_string(&collection.json, "]");
         if (r >= 0 && any) {
-                run->related.fingerprint = XXH3_64bits(
-                        collection.versions.data ? collection.versions.data : "", collection.versions.size);
+                run->related.fingerprint = keyed_hash_end(
+                        keyed_hash_of(HASHED_RELATED), collection.versions.data, collection.versions.size);
                 free(run->related.json);
                 run->related.json = text_take(&collection.json);
                 r = run->related.json && !collection.versions.failed ? 0 : -ENOMEM;

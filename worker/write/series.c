@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/text.h"
+#include "object/keyed-hash.h"
 
 /* The spam guard's bucket of one object. */
 struct bucket {
@@ -33,11 +33,11 @@ void series_table_free(struct series_table *table)
 /* Never 0, which marks a free entry. */
 static uint64_t identity_of(const char *const *part, size_t count)
 {
-        XXH64_hash_t hash = 0;
+        struct siphash hash = keyed_hash_of(HASHED_EVENT);
 
         for (size_t i = 0; i < count; i++)
-                hash = XXH3_64bits_withSeed(part[i], strlen(part[i]) + 1, hash);
-        return hash ? hash : 1;
+                keyed_hash_add(&hash, part[i], strlen(part[i]));
+        return keyed_hash_end(hash, NULL, 0);
 }
 
 /* The bucket of the object; a new one replaces the one that was not used for longest. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jq/program.h"
+#include "object/keyed-hash.h"
 
 #define OBJECT(spec)                                                                                        \
         "{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","                 \
@@ -182,5 +183,7 @@ int main(void)
                 cmocka_unit_test(test_of_metadata_alone_nothing_else_is_seen),
         };
 
+        if (keyed_hash_begin("0123456789abcdef", SIPHASH_KEY_SIZE) < 0)
+                return 1;
         return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -122,6 +122,8 @@ static void send_config(struct peer *peer)
                 .operator_name = "test.example.com",
                 .former_names = "",
                 .watch = &watch,
+                .hash_key = PEER_HASH_KEY,
+                .hash_key_size = SIPHASH_KEY_SIZE,
                 .watch_count = 1,
                 .heartbeat_usec = 50 * USEC_PER_MSEC,
         };

@@ -4,8 +4,11 @@
 #include "ipc/channel.h"
 #include "kube/client.h"
 #include "object/fingerprint.h"
+#include "object/keyed-hash.h"
 #include "store/store.h"
 #include "tests/unit/kube/server.h"
+
+#define PEER_HASH_KEY "0123456789abcdef" /* the worker's, and of the test program */
 
 struct peer {
         sd_event *event;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "object/keyed-hash.h"
 #include "worker/dependents/applied.h"
 
 static struct applied_text text_of(const char *owner, const char *name, char *body)
@@ -155,5 +156,7 @@ int main(void)
                 cmocka_unit_test(test_more_than_it_holds),
         };
 
+        if (keyed_hash_begin("0123456789abcdef", SIPHASH_KEY_SIZE) < 0)
+                return 1;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

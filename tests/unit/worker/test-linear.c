@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "object/keyed-hash.h"
 #include "object/scan.h"
 #include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/secret-data.h"
@@ -202,5 +203,7 @@ int main(void)
                 cmocka_unit_test(test_children),
         };
 
+        if (keyed_hash_begin("0123456789abcdef", SIPHASH_KEY_SIZE) < 0)
+                return 1;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -617,7 +617,7 @@ int main(int argc, char **argv)
                 return 1;
         peer_worker = argv[1];
         signal(SIGPIPE, SIG_IGN);
-        if (sys_set_subreaper() < 0)
+        if (sys_set_subreaper() < 0 || keyed_hash_begin(PEER_HASH_KEY, SIPHASH_KEY_SIZE) < 0)
                 return 1;
         return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/duration.h"
+#include "object/keyed-hash.h"
 #include "worker/write/series.h"
 
 #define START (1000 * USEC_PER_SEC)
@@ -136,5 +137,7 @@ int main(void)
                 cmocka_unit_test(test_memory_is_bounded),
         };
 
+        if (keyed_hash_begin("0123456789abcdef", SIPHASH_KEY_SIZE) < 0)
+                return 1;
         return cmocka_run_group_tests(test, NULL, NULL);
 }
