@@ -40,12 +40,16 @@ def run_once(operator, handler, widgets, *names):
     return [len(handler.requests(name=name)) for name in names]
 
 
-def test_it_is_for_its_owner_alone_and_stays(configured, handler, widgets):
+def test_it_is_for_its_owner_alone_and_stays(configured, devserver, handler, widgets):
     run_once(configured, handler, widgets, "a")
     state = key_file(configured).stat()
     key = key_file(configured).read_bytes()
     assert stat.S_IMODE(state.st_mode) == 0o600 and state.st_uid == configured.user.uid
     assert re.fullmatch(rb"[0-9a-f]{32} [0-9a-f]{16}\n", key)
+    configured.configure(devserver, [watch("widgets", handler, retry={"first": "2h", "max": "2h"})], workers=1)
+    configured.reload()
+    widgets.create("b", spec={"size": 1})
+    handler.wait_finished(name="b")
     configured.stop()
     assert run_once(configured, handler, widgets, "a", "b") == [1, 1]
     configured.stop()

@@ -76,6 +76,39 @@ static void test_nobody_makes_two_objects_of_one_fingerprint(void **state _unuse
                                  "2009", "8128", "10190", "15396", "4414", "12851", "2760", "14272"));
 }
 
+static void test_another_key_is_another_fingerprint(void **state _unused_)
+{
+        static const char json[] =
+                "{\"metadata\":{\"uid\":\"a\",\"resourceVersion\":\"1\"},\"data\":{\"password\":\"hunter2\"}}";
+        static const char key[][SIPHASH_KEY_SIZE + 1] = {"0123456789abcdef", "0123456789abcdeg"};
+        uint64_t found[2][2], name[2];
+
+        for (size_t i = 2; i-- > 0;) {
+                assert_int_equal(keyed_hash_begin(key[i], SIPHASH_KEY_SIZE), 0);
+                name[i] = keyed_hash_key_name();
+                assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, NULL, json, strlen(json), &found[i][0]),
+                                 0);
+                assert_int_equal(fingerprint_object(TRIGGER_ANY, NULL, json, strlen(json), &found[i][1]), 0);
+        }
+        assert_true(name[0] != name[1]);
+        assert_true(found[0][0] != found[1][0]);
+        assert_true(found[0][1] != found[1][1]);
+        assert_int_equal(keyed_hash_begin(key[0], SIPHASH_KEY_SIZE - 1), -EPROTO);
+}
+
+static void test_parts_are_told_apart(void **state _unused_)
+{
+        struct siphash hash = keyed_hash_of(HASHED_EVENT), other = hash;
+
+        keyed_hash_add(&hash, "a", 1);
+        keyed_hash_add(&other, "ab", 2);
+        assert_true(keyed_hash_end(hash, "bc", 2) != keyed_hash_end(other, "c", 1));
+        assert_differs("{\"spec\":{\"a\":{\"b\":1}}}", "{\"spec\":{\"a\":{},\"b\":1}}");
+        assert_differs("{\"spec\":[[],1]}", "{\"spec\":[[1]]}");
+        assert_differs("{\"spec\":[{\"a\":1},{\"b\":1}]}", "{\"spec\":[{\"a\":1,\"b\":1},{}]}");
+        assert_differs("{\"spec\":{\"a\":\"{}\"}}", "{\"spec\":{\"a\":{}}}");
+}
+
 static void test_what_the_server_maintains_does_not_count(void **state _unused_)
 {
         assert_same("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\","
@@ -240,6 +273,8 @@ int main(void)
                 cmocka_unit_test(test_the_order_of_elements_counts),
                 cmocka_unit_test(test_values_and_places_count),
                 cmocka_unit_test(test_nobody_makes_two_objects_of_one_fingerprint),
+                cmocka_unit_test(test_another_key_is_another_fingerprint),
+                cmocka_unit_test(test_parts_are_told_apart),
                 cmocka_unit_test(test_what_the_server_maintains_does_not_count),
                 cmocka_unit_test(test_the_same_names_elsewhere_count),
                 cmocka_unit_test(test_our_finalizer_does_not_count),
