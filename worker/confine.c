@@ -4,10 +4,12 @@
 
 #include <string.h>
 
+#include "ipc/message-id.h"
+#include "object/child-kinds.h"
 #include "object/confined.h"
-#include "worker/dependents/dependent.h"
 
-#define SHOWN_MAX 10 /* kinds, and namespaces, in one advice */
+#define SHOWN_MAX     10 /* kinds, and namespaces, in one advice */
+#define STRANGERS_MAX 5  /* kinds of one list that nobody else knows, and that are looked for */
 
 /* One of the lists of an answer. */
 struct bound {
@@ -154,4 +156,83 @@ bool confine_answer(struct run *run)
             !confine(run, &children))
                 return false;
         return !is_reconcile || !run->answer.patches || confine(run, &patches);
+}
+
+/* ---- lists on the object */
+
+static bool knows(const struct record_kind *list, size_t count, const struct dependent *kind)
+{
+        for (size_t i = 0; i < count; i++) {
+                struct dependent known = {.api_version = (char *)(uintptr_t)list[i].api_version,
+                                          .kind = (char *)(uintptr_t)list[i].kind};
+
+                if (dependent_is_same_kind(&known, kind))
+                        return true;
+        }
+        return false;
+}
+
+bool confine_knows(const struct run *run, const char *api_version, const char *kind)
+{
+        const struct dependent wanted = {.api_version = (char *)(uintptr_t)api_version,
+                                         .kind = (char *)(uintptr_t)kind};
+        const char *at = run->order->kinds;
+        struct child_kind entry;
+
+        for (size_t i = 0; i < run->worker->watch_count; i++) {
+                const struct record_watch *config = run->worker->watch[i].config;
+
+                if (knows(config->child_kinds, config->child_kinds_count, &wanted) ||
+                    knows(config->patched_kinds, config->patched_kinds_count, &wanted))
+                        return true;
+        }
+        while (child_kinds_next(&at, &entry))
+                if (child_kind_is(&entry, api_version, kind))
+                        return true;
+        return false;
+}
+
+static bool is_counted(const struct dependent_list *list, size_t count, const struct dependent *dependent)
+{
+        for (size_t i = 0; i < count; i++)
+                if (list->item[i].stranger && dependent_is_same_kind(&list->item[i], dependent))
+                        return true;
+        return false;
+}
+
+size_t confine_list(const struct run *run, struct dependent_list *list)
+{
+        size_t strangers = 0, beyond = 0;
+
+        for (size_t i = 0; i < list->count; i++) {
+                struct dependent *dependent = &list->item[i];
+
+                if (confine_knows(run, dependent->api_version, dependent->kind))
+                        continue;
+                dependent->stranger = is_counted(list, i, dependent) || strangers++ < STRANGERS_MAX;
+                dependent->beyond = !dependent->stranger;
+                beyond += dependent->beyond;
+        }
+        return beyond;
+}
+
+void confine_list_and_tell(const struct run *run, const char *what, struct dependent_list *list)
+{
+        size_t beyond = confine_list(run, list), first = 0;
+        char name[600];
+
+        if (beyond == 0 || run->order->attempt > 1) /* the first attempt has told it */
+                return;
+        while (!list->item[first].beyond)
+                first++;
+        log_write(
+                LOG_WARNING, MESSAGE_ID_STRANGE_KINDS,
+                LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
+                           {"RECONCILED_UID", run->order->uid}),
+                "watch %s, %s: %zu %s of its list of %s, like %s, %s left alone: the list names more than %d kinds "
+                "that neither the configuration nor the state folder knows, so somebody else may have written it; "
+                "if they are its %s, add their kinds to the configuration",
+                run->order->watch, run->order->key, beyond, counted(beyond, "entry", "entries"), what,
+                dependent_describe(&list->item[first], name, sizeof(name)), counted(beyond, "is", "are"),
+                STRANGERS_MAX, what);
 }

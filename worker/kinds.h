@@ -8,6 +8,9 @@
 int kinds_get(struct worker *worker, const char *api_version, const char *name, struct kube_resource *ret);
 /* The resource is taken over, also on -ENOMEM. */
 int kinds_keep(struct worker *worker, const char *api_version, struct kube_resource *resource);
+/* The server does not serve the kind; that is remembered for a minute, for all runs. */
+void kinds_keep_absent(struct worker *worker, const char *api_version, const char *name);
+bool kinds_are_absent(struct worker *worker, const char *api_version, const char *name);
 /* The kind may have moved: it will be looked up again. */
 void kinds_forget(struct worker *worker, const char *api_version, const char *name);
 int kinds_copy(const struct kube_resource *from, struct kube_resource *ret);

@@ -150,10 +150,11 @@ static void add_children_notes(cJSON *notes, const struct config *config)
                                  watch->name, kinds.data);
                 for (size_t k = 0; k < watch->child_namespace_count; k++)
                         if (strcmp(watch->child_namespace[k], "*") == 0)
-                                add_note(notes,
-                                         "children of watch %s may be in each namespace, kube-system included: "
-                                         "name those that its handler needs in children.namespaces",
-                                         watch->name);
+                                add_note(
+                                        notes,
+                                        "children of watch %s may be in each namespace, kube-system included: "
+                                        "name those that its handler needs in children.namespaces",
+                                        watch->name);
         }
 }
 

@@ -190,8 +190,7 @@ int config_name_notes(struct config *config)
                 watch->patched_key = key_of(config, watch, PATCHED_NAME);
                 watch->conditions = list_conditions(config, watch);
                 watch->finalizers = watch->finalizer_key ? list_finalizers(config, watch) : NULL;
-                if (!watch->finalizers || !watch->children_key || !watch->patched_key ||
-                    !watch->conditions)
+                if (!watch->finalizers || !watch->children_key || !watch->patched_key || !watch->conditions)
                         return -ENOMEM;
         }
         return 0;

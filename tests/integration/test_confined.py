@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an answer writes beside its own object is of kinds, and in namespaces, that the configuration names."""
 import json
+import shutil
 import signal
 
 import pytest
@@ -170,3 +171,46 @@ def test_verbs_that_run_a_handler_by_hand_show_the_refusal(start, handler, widge
     widgets.create("w")
     shown = by_hand("run", "--object", "default/w", expect=1)
     assert "children: {kinds: [{apiVersion: v1, kind: Secret}]" in shown.stdout + shown.stderr
+
+
+# ---- lists on the object, which others may write to
+
+@pytest.mark.parametrize("list_of", ["children", "patches"])
+def test_a_forged_list_costs_a_handful_of_requests(start, operator, devserver, handler, widgets, list_of):
+    """2,000 invented kinds, some of a group that exists: five of them are looked for, and another object runs at once."""
+    note = f"widgets.example.com/{'children' if list_of == 'children' else 'patched'}"
+    forged = ",".join([f"example.com/v1/Kind{number}/default/x" for number in range(1000)]
+                      + [f"invented{number}.com/v1/Kind/default/x" for number in range(1000)])
+    handler.answer({list_of: []})
+    start(retry={"first": "50ms", "max": "100ms"}, patches=child_kinds("v1 Node"))
+    before = len(devserver.requests())
+    widgets.create("forged", annotations={note: forged})
+    widgets.create("other")
+    handler.wait_finished(name="other")
+    told = operator.wait_for_log(message_id=MESSAGE_ID["STRANGE_KINDS"])
+    assert f"1995 entries of its list of {list_of}, like Kind5 default/x, are left alone" in told["message"]
+    assert told["key"] == "default/forged"
+    wait_until(lambda: "/Kind4/" not in widgets.get("forged")["metadata"]["annotations"][note],
+               "the five that the server does not have to be forgotten")
+    assert len(devserver.requests()) - before < 100
+    assert devserver.requests(lambda request: "invented" in request["path"]) == []
+    widgets.delete("forged")
+    wait_until(lambda: not widgets.exists("forged"), "its end: no entry holds it")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_kind_that_was_dropped_is_cleaned_up(start, operator, api, handler, widgets, lost):
+    """Also if the ledger that knew the kind is lost."""
+    secrets = api.resource("v1", "secrets", "default")
+    handler.answer({"children": [child("Secret")]})
+    start()
+    widgets.create("w")
+    wait_until(lambda: secrets.list()["items"], "the child")
+    operator.stop()
+    if lost:
+        for path in operator.state_directory.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    handler.answer({"children": []})
+    start(children=MAPS, onStart="all")
+    wait_until(lambda: not secrets.list()["items"], "the child to go")
+    assert operator.logs(message_id=MESSAGE_ID["STRANGE_KINDS"]) == []

@@ -25,6 +25,8 @@ struct dependent {
         struct kube_resource resource; /* plural NULL: not known yet */
         unsigned lookups;              /* of its kind, in this run */
         bool recorded, applied, failed;
+        bool stranger;         /* only the list on the object knows its kind (confine.h); and: */
+        bool beyond;           /* ... there are too many such kinds: it is left alone */
         bool namespace_filled; /* the handler gave none */
         bool is_new;           /* it did not belong to the object before this run */
         bool adopt, release;   /* as the answer wants it: takes what nobody has, or lets go of it */

@@ -271,6 +271,13 @@ int dependents_resolve(struct dependents *dependents, struct dependent *dependen
         } else if (r != -ENOENT) {
                 return r;
         }
+        /* What a run has looked for in vain. Before that is believed, the server is asked once more. */
+        if (dependent->stranger && dependents->phase == DEPENDENTS_PRUNE &&
+            !dependents_is_believed(dependents) &&
+            kinds_are_absent(run->worker, dependent->api_version, dependent->kind)) {
+                dependents->driver->no_kind(dependents, &(struct kube_error){.http_status = 404}, NULL);
+                return 1;
+        }
         dependent->lookups++;
         r = kube_discovery_start(run->worker->client, dependent->api_version, dependent->kind, on_kind,
                                  dependents, &run->request.discovery);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "worker/confine.h"
 #include "worker/dependents/apply.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
@@ -187,6 +188,8 @@ static int dependents_new(struct run *run, bool is_present, struct dependents **
         r = dependents_init(dependents, run, &driver);
         if (r >= 0)
                 r = remember_read(dependents);
+        if (r >= 0 && !is_present)
+                confine_list_and_tell(run, "children", &dependents->known);
         dependents->present = is_present;
         if (r >= 0 && !is_present)
                 r = recall_begin(dependents);

@@ -37,21 +37,20 @@ static int settle_kind(struct dependents *dependents, const struct dependent *de
         return r;
 }
 
-static void on_searched(struct kube_resource *resource, const struct kube_error *error,
-                        const struct kube_response *response, void *userdata)
+/* resource: NULL if there is none, and then: certain: all versions of its group have answered. */
+static void take_search(struct dependents *dependents, struct kube_resource *resource, bool certain,
+                        const struct kube_error *error, const struct kube_response *response)
 {
-        struct dependents *dependents = userdata;
         struct dependent *dependent = dependents_current(dependents);
         int r = 0;
 
-        dependents->prune.search = NULL;
-        if (resource || (error->http_status == 404 && dependents_is_believed(dependents))) {
+        if (resource || (certain && dependents_is_believed(dependents))) {
                 r = settle_kind(dependents, dependent, resource);
                 if (resource)
                         kube_resource_done(resource);
         } else {
                 dependents_leave_kind(dependents, dependent);
-                if (error->http_status == 404 || error->failure == KUBE_FAILURE_PROTOCOL)
+                if (certain || error->failure == KUBE_FAILURE_PROTOCOL)
                         dependents_fail(dependents, dependent,
                                         dependents->manager ? "is patched still" : "cannot be deleted yet",
                                         error->message);
@@ -64,14 +63,36 @@ static void on_searched(struct kube_resource *resource, const struct kube_error 
                 dependents_advance(dependents);
 }
 
+static void on_searched(struct kube_resource *resource, const struct kube_error *error,
+                        const struct kube_response *response, void *userdata)
+{
+        struct dependents *dependents = userdata;
+        const struct dependent *dependent = dependents_current(dependents);
+        bool certain = !resource && error->http_status == 404;
+
+        dependents->prune.search = NULL;
+        if (certain && dependent->stranger)
+                kinds_keep_absent(dependents->run->worker, dependent->api_version, dependent->kind);
+        take_search(dependents, resource, certain, error, response);
+}
+
 void prune_search_kind(struct dependents *dependents, const struct dependent *dependent)
 {
-        int r = kube_search_start(dependents->run->worker->client, dependent->api_version, dependent->kind,
-                                  on_searched, dependents, &dependents->prune.search);
+        struct run *run = dependents->run;
+        const struct kube_error absent = {.failure = KUBE_FAILURE_HTTP,
+                                          .http_status = 404,
+                                          .message = (char[]){"the server has no such kind"}};
+        int r;
 
+        if (dependent->stranger && !dependents_is_believed(dependents) &&
+            kinds_are_absent(run->worker, dependent->api_version, dependent->kind)) {
+                take_search(dependents, NULL, true, &absent, NULL);
+                return;
+        }
+        r = kube_search_start(run->worker->client, dependent->api_version, dependent->kind, on_searched,
+                              dependents, &dependents->prune.search);
         if (r < 0)
-                run_finish(dependents->run, RESULT_RETRY, "its children's kinds cannot be looked up: %s",
-                           strerror(-r));
+                run_finish(run, RESULT_RETRY, "its children's kinds cannot be looked up: %s", strerror(-r));
 }
 
 /* ---- one by one */
@@ -389,7 +410,7 @@ static bool is_wanted(const struct dependents *dependents, const struct dependen
 
 static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)
 {
-        return dependent->settled || dependent->failed || dependent->previous ||
+        return dependent->settled || dependent->failed || dependent->previous || dependent->beyond ||
                is_wanted(dependents, dependent);
 }
 

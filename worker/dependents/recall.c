@@ -11,6 +11,7 @@
 #include "object/keyed-hash.h"
 #include "object/scan-list.h"
 #include "store/owner.h"
+#include "worker/confine.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
 #include "worker/write/object.h"
@@ -101,7 +102,9 @@ int recall_kinds(const struct run *run, struct text *out)
         for (size_t i = 0; i < list.count; i++) {
                 const struct dependent *item = &list.item[i];
 
-                if (!is_before(&list, i, item->api_version, item->kind, item->namespace_name))
+                /* What only the list knows must not become known by it. */
+                if (confine_knows(run, item->api_version, item->kind) &&
+                    !is_before(&list, i, item->api_version, item->kind, item->namespace_name))
                         child_versions_print(run, item->api_version, item->kind, item->namespace_name, out);
         }
         /* What was deleted is not on the list any more, and may be in a store. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "worker/confine.h"
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
@@ -54,13 +55,18 @@ static int read_other_records(struct dependents *dependents)
 
 int remember_read(struct dependents *dependents)
 {
-        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
+        const struct run *run = dependents->run;
+        _cleanup_free_ char *record = notes_find_record(run, object_json(run));
         int r = 0;
 
         dependent_list_done(&dependents->known);
         if (record)
                 r = dependent_list_from_record(record, &dependents->known);
-        return r < 0 ? r : read_other_records(dependents);
+        if (r >= 0)
+                r = read_other_records(dependents);
+        if (r >= 0)
+                (void)confine_list(run, &dependents->known);
+        return r;
 }
 
 int remember_join(struct dependents *dependents)
@@ -73,6 +79,8 @@ int remember_join(struct dependents *dependents)
                 r = join(&dependents->known, &found);
         if (r >= 0)
                 r = read_other_records(dependents);
+        if (r >= 0)
+                (void)confine_list(dependents->run, &dependents->known);
         dependent_list_done(&found);
         for (size_t i = 0; i < dependents->wanted.count; i++) {
                 struct dependent *dependent = &dependents->wanted.item[i];

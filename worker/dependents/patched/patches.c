@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "object/confined.h"
 #include "worker/confidential.h"
+#include "worker/confine.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
@@ -482,7 +483,7 @@ static int go_through(struct dependents *dependents)
         for (; (dependent = dependents_current(dependents)); dependents->position++) {
                 int r;
 
-                if (dependent->failed || dependent->settled ||
+                if (dependent->failed || dependent->settled || dependent->beyond ||
                     (gives_up && !is_left_out(dependents, dependent)))
                         continue;
                 r = dependents_resolve(dependents, dependent);
@@ -662,6 +663,8 @@ int patches_send(struct run *run)
                 patches->manager = manager_of(&patches->owner, patches->owner.operator_name);
         if (r >= 0 && record)
                 r = dependent_list_from_record(record, &patches->known);
+        if (r >= 0)
+                confine_list_and_tell(run, "patches", &patches->known);
         if (r >= 0)
                 r = mark_children(run, &patches->known);
         patches->drop = r > 0;
