@@ -39,6 +39,7 @@ static bool play(struct script *script, bool history)
                 exit(2);
         }
         sim->is_quiet = !history;
+        crowd_judge(sim, script->seed);
         for (size_t i = 0; i < script->count && !sim->model.broken[0]; i++) {
                 if (is_rest(&script->step[i]))
                         simulation_come_to_rest(sim);

@@ -10,7 +10,9 @@
  *   3 never two runs of one object at once, in whichever watch;
  *   4 no end is told of an object that lives;
  *   5 attempts of one failing content are at least the backoff apart, unless other content came between;
- *   6 it comes to rest, in bounded time; what is at rest runs no more, whatever becomes of the process.
+ *   6 it comes to rest, in bounded time; what is at rest runs no more, whatever becomes of the process;
+ *   7 what may run is overtaken by a bounded number of runs, whatever else there is to be done; a tenant that
+ *     has nothing else waiting, by about as many as there are tenants (crowd.c).
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -31,6 +31,7 @@ ASSIGN = "lib/controller/run/assign.c"
 DUE = "lib/controller/due/due.c"
 SETTLE = "lib/controller/settle.c"
 QUEUE = "lib/queue/queue.c"
+TENANT = "lib/queue/tenant.c"
 
 # name: (file, text, what stands there instead)
 MUTANTS = {
@@ -89,7 +90,7 @@ MUTANTS = {
     "failed content runs again at once": (DECISION, "if (has_failed && row->failed_fingerprint == change->fingerprint)",
                                           "if (false && has_failed)"),
     "paused watch is not resumed": ("lib/controller/order/pause.c", "watch->paused_realtime = 0;\n", ";\n"),
-    "credit is not given": (SETTLE, "if (!watch->is_up || grant < CREDIT_LIMIT / 4)", "if (true)"),
+    "credit is not given": (SETTLE, "watch->is_up ? credit_due(watch) : 0", "0"),
     "commit that is busy is not tried again": (SETTLE, "        controller_settle_later(controller);\n        return 0;\n}\n\n/* ---- the turn */",
                                                "        return 0;\n}\n\n/* ---- the turn */"),
     "suspend counts as a busy ledger": (SETTLE, "uint64_t now = controller->now.monotonic;", "uint64_t now = controller->now.boottime;"),
@@ -125,6 +126,14 @@ MUTANTS = {
         "ending->is_withdrawn = ending->kind == CHANGE_DELETED; /*", "/*"),
     "tries of what is gone are remembered": ("lib/controller/change/finalizer-only.c", "        if (has_ended(", "        if (false && has_ended("),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
+    # Turns.
+    "tenant keeps its turn": (TENANT, "        move_in_rings(watch, tenant, line, ring_append);\n", ""),
+    "tenants of a watch are one": (TENANT, "return slash ? (size_t)(slash - key) : 0;", "return slash ? 0 : 0;"),
+    "what has begun goes before all tenants": (TENANT, ": line != LINE_BEGUN);", ": true);"),
+    "what is new does not age behind what has begun": (TENANT, "++tenant->picks % QUEUE_AGEING != 0", "true"),
+    "lines do not age": (TENANT, "next = aged < LINE_COUNT ? aged : first;", "next = first;"),
+    "watches take no turns": (QUEUE, "queue->turn = (turn + 1) % queue->watch_count;", "queue->turn = 0;"),
+    "suspects let nobody go between them": (QUEUE, "!suspect || queue->was_alone ||", "!suspect ||"),
 }
 # Not always found within a million steps: these need luck, or --steps.
 LUCKY = {

@@ -214,6 +214,9 @@ bool situation_left(struct simulation *sim, unsigned argument);
 bool situation_reselected(struct simulation *sim, unsigned argument);
 bool situation_busy(struct simulation *sim, unsigned argument);
 
+/* ---- crowd.c: who waits for whom, in a queue by itself, by a chance of its own */
+void crowd_judge(struct simulation *sim, uint64_t seed);
+
 /* ---- names of things */
 const char *sim_key(unsigned name);
 void sim_uid(unsigned uid, char buffer[16]);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A queue by itself, with crowds: the rest of the simulation has too few objects for anybody to wait for long.
+ * In each watch the first tenant has many keys and all of them are always due; the others have few. Whoever
+ * waits counts the runs that go before its own, and the model knows how many these may be (promise 7).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/duration.h"
+#include "queue/queue-watch.h"
+#include "tests/simulation/simulation.h"
+
+#define CROWDED    3  /* watches, at most */
+#define TENANTS    4  /* likewise, of each */
+#define CROWD_KEYS 10 /* keys of the first tenant */
+#define FEW        2  /* keys of another one */
+#define PICKS      8000
+#define RUNS_MAX   3
+
+enum line { BY_HAND, BEGUN, NORMAL, LOW, LINES };
+
+struct place {
+        bool waits, runs;
+        enum line line;
+        bool alone; /* nothing else of its tenant waits with it */
+        unsigned overtaken;
+};
+
+struct crowd {
+        struct simulation *sim;
+        uint64_t random, now;
+        unsigned watches, tenants;
+        bool has_line[LINES], has_suspects, has_pauses, for_ever;
+        unsigned concurrency[CROWDED], running[CROWDED];
+        bool paused[CROWDED];
+        struct place place[CROWDED][TENANTS][CROWD_KEYS];
+        struct queue *queue;
+        struct queue_run run[RUNS_MAX];
+        unsigned runs;
+};
+
+static unsigned any(struct crowd *crowd, unsigned below)
+{
+        return (unsigned)(sim_random(&crowd->random) % below);
+}
+
+static unsigned keys_of(unsigned tenant)
+{
+        return tenant == 0 ? CROWD_KEYS : FEW;
+}
+
+static struct place *place_of(struct crowd *crowd, const struct queue_run *run)
+{
+        unsigned tenant, key;
+
+        return sscanf(run->key, "t%u/k%u", &tenant, &key) == 2 ? &crowd->place[run->watch][tenant][key]
+                                                               : NULL;
+}
+
+/* ---- what the model says */
+
+/* A line is passed over QUEUE_AGEING times at most, and so is what is new behind what has begun; then it is the
+ * turn of one tenant and, in that, of one key. Watches take turns, and suspects take each second run at most. */
+static unsigned patience(const struct crowd *crowd, unsigned tenant, const struct place *place)
+{
+        bool is_ordinary = place->line == NORMAL || place->line == BEGUN;
+        unsigned line =
+                place->line == BY_HAND || (is_ordinary && !crowd->has_line[BY_HAND]) ? 2 : QUEUE_AGEING + 2;
+        unsigned key = place->alone ? 1 : keys_of(tenant) * (crowd->has_line[BEGUN] ? QUEUE_AGEING : 1);
+
+        return key * crowd->tenants * line * crowd->watches * (crowd->has_suspects ? 2 : 1) + 2;
+}
+
+static bool may_run(const struct crowd *crowd, unsigned watch, const struct place *place)
+{
+        if (!place->waits || (crowd->paused[watch] && place->line != BY_HAND && place->line != BEGUN))
+                return false;
+        return crowd->concurrency[watch] == 0 || crowd->running[watch] < crowd->concurrency[watch];
+}
+
+/* A run begins: all that could have begun in its stead were overtaken. */
+static void judge(struct crowd *crowd, const struct place *begins)
+{
+        for (unsigned watch = 0; watch < crowd->watches; watch++)
+                for (unsigned tenant = 0; tenant < crowd->tenants; tenant++)
+                        for (unsigned key = 0; key < keys_of(tenant); key++) {
+                                struct place *place = &crowd->place[watch][tenant][key];
+
+                                if (place == begins || !may_run(crowd, watch, place) ||
+                                    ++place->overtaken <= patience(crowd, tenant, place))
+                                        continue;
+                                model_broken(
+                                        crowd->sim,
+                                        "a crowd: key %u of tenant %u of %u in watch %u of %u, line %u, "
+                                        "was overtaken %u times",
+                                        key, tenant, crowd->tenants, watch, crowd->watches,
+                                        (unsigned)place->line, place->overtaken);
+                        }
+}
+
+static void note_waiting(struct crowd *crowd, unsigned watch, unsigned tenant, struct place *place,
+                         enum line line)
+{
+        bool alone = true;
+
+        for (unsigned key = 0; key < keys_of(tenant); key++) {
+                struct place *other = &crowd->place[watch][tenant][key];
+
+                if (other == place || !other->waits)
+                        continue;
+                alone = false;
+                other->alone = false;
+        }
+        *place = (struct place){.waits = true, .line = line, .alone = alone};
+}
+
+/* ---- what happens */
+
+static void push_key(struct crowd *crowd, unsigned watch, unsigned tenant, unsigned key)
+{
+        struct place *place = &crowd->place[watch][tenant][key];
+        enum line line = any(crowd, LINES);
+        char name[32];
+        struct queue_item item = {.key = name, .uid = "u", .fingerprint = 1, .reason = RUN_CHANGED};
+
+        if (place->waits || place->runs)
+                return;
+        if (!crowd->has_line[line])
+                line = NORMAL;
+        snprintf(name, sizeof(name), "t%u/k%u", tenant, key);
+        item.urgent = line == BY_HAND;
+        item.priority = line == LOW ? QUEUE_LOW : QUEUE_NORMAL;
+        item.reason = line == BEGUN ? RUN_SETTLING : RUN_CHANGED;
+        (void)queue_push(crowd->queue, watch, &item, crowd->now);
+        note_waiting(crowd, watch, tenant, place, line);
+}
+
+static void push_some(struct crowd *crowd)
+{
+        unsigned watch = any(crowd, crowd->watches), tenant = any(crowd, crowd->tenants);
+
+        for (unsigned i = 0; i < crowd->watches; i++)
+                for (unsigned key = 0; key < CROWD_KEYS; key++)
+                        push_key(crowd, i, 0, key);
+        if (any(crowd, 4) == 0)
+                push_key(crowd, watch, tenant, any(crowd, keys_of(tenant)));
+        if (crowd->has_suspects && any(crowd, 2))
+                (void)queue_push(crowd->queue, 0,
+                                 &(struct queue_item){.key = any(crowd, 2) ? "bad/a" : "bad/b",
+                                                      .uid = "u",
+                                                      .suspect = true,
+                                                      .reason = RUN_RETRY},
+                                 crowd->now);
+        if (crowd->has_pauses && any(crowd, 50) == 0) {
+                crowd->paused[watch] = !crowd->paused[watch];
+                queue_pause(crowd->queue, watch, crowd->paused[watch]);
+        }
+}
+
+static bool begin(struct crowd *crowd)
+{
+        struct queue_run *run = &crowd->run[crowd->runs];
+        struct place *place;
+
+        if (crowd->runs == RUNS_MAX || !queue_next(crowd->queue, crowd->now, run))
+                return false;
+        place = place_of(crowd, run);
+        judge(crowd, place);
+        crowd->runs++;
+        crowd->running[run->watch]++;
+        if (place)
+                *place = (struct place){.runs = true};
+        return true;
+}
+
+/* What has begun goes on at once: by chance, or each second key for ever. */
+static bool goes_on(struct crowd *crowd, const struct place *place)
+{
+        if (!place || !crowd->has_line[BEGUN])
+                return false;
+        return crowd->for_ever ? (place - &crowd->place[0][0][0]) % 2 == 0 : any(crowd, 2);
+}
+
+static void end(struct crowd *crowd)
+{
+        unsigned index = crowd->runs > 0 ? any(crowd, crowd->runs) : 0;
+        struct queue_run run = crowd->run[index];
+        struct place *place;
+        struct queue_outcome outcome = {.fingerprint = 1, .reason = RUN_SETTLING};
+        unsigned tenant = 0;
+
+        if (crowd->runs == 0)
+                return;
+        place = place_of(crowd, &run);
+        outcome.handled = !goes_on(crowd, place);
+        if (place) {
+                place->runs = false;
+                tenant = (unsigned)strtoul(run.key + 1, NULL, 10);
+        }
+        crowd->run[index] = crowd->run[--crowd->runs];
+        crowd->running[run.watch]--;
+        (void)queue_done(crowd->queue, run.id, &outcome, crowd->now, NULL);
+        if (!outcome.handled)
+                note_waiting(crowd, run.watch, tenant, place, BEGUN);
+}
+
+void crowd_judge(struct simulation *sim, uint64_t seed)
+{
+        struct crowd crowd = {.sim = sim, .random = seed ^ UINT64_C(0xc0d), .now = 1};
+
+        if (queue_new(&crowd.queue) < 0)
+                return;
+        crowd.watches = 1 + any(&crowd, CROWDED);
+        crowd.tenants = 2 + any(&crowd, TENANTS - 1);
+        crowd.has_line[NORMAL] = true;
+        for (enum line line = 0; line < LINES; line++)
+                crowd.has_line[line] |= any(&crowd, 2);
+        crowd.has_suspects = any(&crowd, 3) == 0;
+        crowd.has_pauses = any(&crowd, 3) == 0;
+        crowd.for_ever = any(&crowd, 2);
+        for (unsigned i = 0; i < crowd.watches; i++) {
+                crowd.concurrency[i] = any(&crowd, RUNS_MAX);
+                (void)queue_add_watch(crowd.queue, crowd.concurrency[i]);
+        }
+        for (unsigned i = 0; i < PICKS && !sim->model.broken[0]; i++) {
+                crowd.now += crowd.has_suspects ? QUEUE_PATIENCE_USEC + 1 : USEC_PER_MSEC;
+                push_some(&crowd);
+                if (!begin(&crowd) || any(&crowd, 2))
+                        end(&crowd);
+        }
+        queue_free(crowd.queue);
+}
