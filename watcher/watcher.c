@@ -452,7 +452,7 @@ void watcher_done(struct watcher *watcher)
         failures_done(&watcher->failures);
         free(watcher->scope);
         free(watcher->basis);
-        free(watcher->announce.sweep_after);
+        sweep_done(&watcher->announce.sweep);
         free(watcher->cluster);
         free(watcher->server);
         free(watcher->cluster_server);

@@ -21,6 +21,7 @@
 #include "os/slot.h"
 #include "store/meta.h"
 #include "store/store.h"
+#include "store/sweep.h"
 #include "watcher/failures.h"
 
 struct finalizer_search;
@@ -83,7 +84,7 @@ struct watcher {
         struct {
                 uint64_t credit;     /* so many changes may be announced */
                 size_t sweep_passed; /* changes that were announced since something was swept */
-                char *sweep_after;   /* stored objects up to this key are announced; NULL: no sweep */
+                struct sweep sweep;  /* over the stored objects that are to be announced */
                 bool swept, swept_again, swept_in_part;
                 sd_event_source *source;  /* commits and announces when the loop has nothing else to do */
                 uint64_t asked_monotonic; /* since when that is to be done */

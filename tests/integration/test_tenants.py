@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from harness import wait_until, watch
+from harness import Devserver, WIDGET_CRD, wait_until, watch
 
-CROWD = 2400  # more than the supervisor takes at once (CREDIT_LIMIT)
+CROWD = 2100  # more than the supervisor takes at once (CREDIT_LIMIT)
 WORKERS = 2
 
 
@@ -58,3 +58,27 @@ def test_a_crowd_of_one_tenant_does_not_delay_another(devserver, operator, handl
     order = [request.name for request in handler.requests()]
     assert order.index("one") < 2 * WORKERS + WORKERS, order
     operator.stop()
+
+
+def test_a_crowd_that_is_there_already_does_not_delay_another(sandbox, operator, handler):
+    """The same at the first start, when everything runs once."""
+    manifest = sandbox.folder / "crowd.json"
+    documents = [WIDGET_CRD, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("crowd", "quiet"))]
+    places = [("crowd", f"w{number}") for number in range(CROWD)] + [("quiet", "one")]
+    documents += [{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"namespace": namespace, "name": name}}
+                  for namespace, name in places]
+    manifest.write_text("\n---\n".join(json.dumps(document) for document in documents), encoding="utf-8")
+    manifest.chmod(0o644)
+    devserver = Devserver(sandbox, (), ["--load", str(manifest)]).start()
+    try:
+        handler.behave(handler.held)
+        operator.configure(devserver, [watch("widgets", handler, finalizer=False)], workers=WORKERS)
+        operator.start_ready().wait_synced()
+        wait_until(lambda: place_of(operator, "quiet/one")["state"] == "queued", "its place in the queue", 20)
+        handler.let_go()
+        handler.wait_for(name="one")
+        order = [request.name for request in handler.requests()]
+        assert order.index("one") < 2 * WORKERS + WORKERS, order
+        operator.stop()
+    finally:
+        devserver.close()

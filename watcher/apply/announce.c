@@ -22,6 +22,8 @@
 /* Kept free in the credit: changes need not wait until the supervisor has gone through what merely
  * exists. */
 #define SWEEP_LEAVES 400
+#define SWEEP_LEAVES_NEW                                                                                    \
+        400            /* of what is left to the sweep: for namespaces that it comes to for the first time */
 #define SWEEP_AGEING 8 /* of so many changes one is swept, where they leave it nothing */
 
 struct batch {
@@ -58,19 +60,18 @@ static void batch_free(struct batch *batch)
 }
 DEFINE_CLEANUP(struct batch *, batch_free);
 
-/* ---- the sweep: what merely exists is announced by a cursor that goes through the store, as far as the
- * credit goes and after what has changed since; nothing is written for that. After a restart without a LIST,
+/* ---- the sweep: what merely exists is announced by a walk through the store, as far as the credit goes and after what has changed since; nothing is written for that. After a restart without a LIST,
  * of all stored objects: the supervisor's ledger knows for which of them something is due. And behind a
  * first list that fills an empty store. */
 
-struct sweep {
+struct swept {
         const struct watcher *watcher;
         struct batch *batch;
 };
 
 static int take_stored_object(const struct store_object *object, void *userdata)
 {
-        struct sweep *sweep = userdata;
+        struct swept *swept = userdata;
         struct record_change change = {
                 .kind = CHANGE_UPDATED,
                 .key = object->key,
@@ -78,21 +79,20 @@ static int take_stored_object(const struct store_object *object, void *userdata)
                 .resource_version = object->resource_version,
                 .fingerprint = object->fingerprint,
                 .first = true,
-                .finalizer = finalizer_of_stored(sweep->watcher, object),
+                .finalizer = finalizer_of_stored(swept->watcher, object),
         };
 
-        return take_change(&change, sweep->batch);
+        return take_change(&change, swept->batch);
 }
 
 static bool sweep_has_aged(const struct watcher *watcher)
 {
-        return watcher->announce.sweep_after && watcher->announce.sweep_passed >= SWEEP_AGEING;
+        return watcher->announce.sweep.is_on && watcher->announce.sweep_passed >= SWEEP_AGEING;
 }
 
-static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
+static size_t sweep_room(const struct watcher *watcher, const struct batch *batch, uint64_t leaves)
 {
-        uint64_t room =
-                watcher->announce.credit > SWEEP_LEAVES ? watcher->announce.credit - SWEEP_LEAVES : 0;
+        uint64_t room = watcher->announce.credit > leaves ? watcher->announce.credit - leaves : 0;
 
         if (room > BATCH_MAX)
                 room = BATCH_MAX;
@@ -103,24 +103,15 @@ static size_t sweep_room(const struct watcher *watcher, const struct batch *batc
 
 static int sweep(struct watcher *watcher, struct batch *batch)
 {
-        size_t room = sweep_room(watcher, batch);
-        struct sweep objects = {watcher, batch};
-        int r;
+        size_t room = sweep_room(watcher, batch, SWEEP_LEAVES);
+        size_t again_room = sweep_room(watcher, batch, SWEEP_LEAVES + SWEEP_LEAVES_NEW);
+        struct swept objects = {watcher, batch};
 
-        if (!watcher->announce.sweep_after)
+        if (!watcher->announce.sweep.is_on)
                 return 0;
         watcher->announce.sweep_passed = room > 0 ? 0 : watcher->announce.sweep_passed + batch->count;
-        if (room == 0)
-                return 0;
-        r = store_visit_objects(watcher->store, watcher->announce.sweep_after, room, take_stored_object,
-                                &objects);
-        if (r >= 0 && (size_t)r < room && watcher->first_synced) {
-                free(watcher->announce.sweep_after);
-                watcher->announce.sweep_after = NULL;
-        } else if (r > 0) {
-                return text_replace(&watcher->announce.sweep_after, batch->change[batch->count - 1].key);
-        }
-        return r;
+        return sweep_go_on(&watcher->announce.sweep, watcher->store, watcher->first_synced, room, again_room,
+                           take_stored_object, &objects);
 }
 
 static uint64_t loop_monotonic_usec(const struct watcher *watcher)
@@ -225,7 +216,7 @@ static bool has_to_announce(const struct watcher *watcher)
         if (watcher->announce.credit <= CREDIT_SPARE)
                 return watcher->announce.credit > 0 &&
                        (sweep_has_aged(watcher) || store_dirty_turns(watcher->store));
-        return watcher->announce.sweep_after || store_dirty_count(watcher->store) > 0;
+        return watcher->announce.sweep.is_on || store_dirty_count(watcher->store) > 0;
 }
 
 /* Some changes cannot be announced yet, or start no run, as the echo of our own status write does not.

@@ -41,8 +41,7 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
 /* The sweep of a first list will still come by this key, so nothing else need announce it. */
 static bool is_swept(const struct watcher *watcher, const struct store_object *object, bool listed)
 {
-        return listed && !watcher->first_synced && watcher->announce.sweep_after &&
-               strcmp(object->key, watcher->announce.sweep_after) > 0;
+        return listed && !watcher->first_synced && sweep_is_to_come(&watcher->announce.sweep, object->key);
 }
 
 /* Returns 1: nothing is to be done. */

@@ -35,7 +35,7 @@ int swept_tell(struct watcher *watcher)
                                       .again = watcher->announce.swept_again};
         char unlisted[400];
 
-        if (watcher->announce.swept || !watcher->first_synced || watcher->announce.sweep_after ||
+        if (watcher->announce.swept || !watcher->first_synced || watcher->announce.sweep.is_on ||
             store_dirty_count(watcher->store) > 0 || !finalizer_search_is_through(watcher))
                 return 0;
         swept.unseen = finalizer_search_unseen(watcher);
@@ -57,7 +57,7 @@ int swept_again(struct watcher *watcher)
         watcher->announce.swept_again = true;
         if (finalizer_search_begin(watcher, CHANGE_UPDATED) < 0)
                 return -ENOMEM;
-        if (text_replace(&watcher->announce.sweep_after, "") < 0)
+        if (sweep_begin(&watcher->announce.sweep) < 0)
                 return -ENOMEM;
         announce_soon(watcher);
         return 0;
@@ -67,9 +67,9 @@ int swept_again(struct watcher *watcher)
 static int begin_life(struct watcher *watcher)
 {
         /* Owned objects are no reason to run by themselves. */
-        for (size_t i = 0; i < watcher->stream_count && !watcher->announce.sweep_after && !is_owned(watcher);
+        for (size_t i = 0; i < watcher->stream_count && !watcher->announce.sweep.is_on && !is_owned(watcher);
              i++)
-                if (watcher->stream[i].resumed && !(watcher->announce.sweep_after = strdup("")))
+                if (watcher->stream[i].resumed && sweep_begin(&watcher->announce.sweep) < 0)
                         return store_failed(watcher, -ENOMEM);
         if (watcher->config->searches && finalizer_search_begin(watcher, CHANGE_UNSELECTED) < 0)
                 return store_failed(watcher, -ENOMEM);

@@ -188,11 +188,10 @@ void list_page(struct stream *stream)
  * so there the list itself decides what to announce. */
 static int begin_sweep(struct watcher *watcher)
 {
-        if (watcher->first_synced || watcher->announce.sweep_after || is_owned(watcher) ||
+        if (watcher->first_synced || watcher->announce.sweep.is_on || is_owned(watcher) ||
             store_count(watcher->store) > 0)
                 return 0;
-        watcher->announce.sweep_after = strdup("");
-        return watcher->announce.sweep_after ? 0 : -ENOMEM;
+        return sweep_begin(&watcher->announce.sweep);
 }
 
 void list_start(struct stream *stream)
