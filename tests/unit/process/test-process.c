@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "os/descendants.h"
@@ -403,6 +404,23 @@ static void test_daemon_ended_at_timeout(void **state)
         assert_false(descendants_reap());
 }
 
+/* Who may not give the operator orders. */
+static void test_who_descends_from_us(void **state)
+{
+        pid_t pid = fork();
+
+        (void)state;
+        if (pid == 0)
+                for (;;)
+                        pause();
+        assert_true(descendants_may_include(getpid()));
+        assert_true(descendants_may_include(pid));
+        assert_false(descendants_may_include(getppid()));
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_true(descendants_may_include(pid)); /* of one that has ended it cannot be told */
+}
+
 static void test_fork_storm_is_ended(void **state)
 {
         struct fixture *fixture = *state;
@@ -620,6 +638,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_grace_of_the_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_daemon_is_ended, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_daemon_ended_at_timeout, setup, teardown),
+                cmocka_unit_test(test_who_descends_from_us),
                 cmocka_unit_test_setup_teardown(test_fork_storm_is_ended, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_last_words_after_exit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_slow_last_words_after_exit, setup, teardown),
