@@ -7,6 +7,7 @@ import pytest
 
 from harness import watch
 from harness.operator import MESSAGE_ID
+from harness.process import clean_environment
 
 EXT4 = "0xEF53"
 SECRETS = {"apiVersion": "v1", "kind": "Secret"}
@@ -57,7 +58,7 @@ def test_a_run_by_hand(devserver, no_memory, handler, sandbox, allowed):
     given.write_text(json.dumps({**SECRETS, "metadata": {"name": "a", "namespace": "default"}}), encoding="utf-8")
     given.chmod(0o644)
     command = [str(sandbox.program("reconciledctl")), "run", "--object", str(given), "--config", str(no_memory.config_file)]
-    done = subprocess.run(no_memory.user.command(command), env={**no_memory.environment, "PATH": "/usr/bin:/bin"},
+    done = subprocess.run(no_memory.user.command(command), env={**clean_environment(no_memory.user), **no_memory.environment},
                           capture_output=True, text=True, timeout=60, check=False)
     assert ("Secrets would reach a disk" in done.stderr) == (not allowed), done
     assert done.returncode == (0 if allowed else 78), done
