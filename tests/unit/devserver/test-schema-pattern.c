@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "devserver/schema/schema-pattern.h"
+#include "tests/unit/valgrind.h"
 
 static void test_matches(void **state _unused_)
 {
@@ -68,7 +69,8 @@ static void test_no_match_takes_long(void **state _unused_)
         assert_non_null(text);
         memset(text, 'a', 19999);
         memcpy(text + 19999, "!", 2);
-        for (size_t i = 0; i < ELEMENTS(table); i++)
+        /* They end at one limit, by the same way through our code. */
+        for (size_t i = 0; i < (under_valgrind() ? 1 : ELEMENTS(table)); i++)
                 assert_false(pattern_matches(table[i], text));
         patterns_done();
 }
