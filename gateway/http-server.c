@@ -228,6 +228,9 @@ static struct MHD_Response *make_response(const struct answer *answer)
                 return NULL;
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
         MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        /* Where a request ends, libmicrohttpd and a proxy before it may read differently (two lengths, a length and chunks,
+         * folded lines). One answer a connection, and nothing that is smuggled in behind it is a request. */
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (answer->header)
                 MHD_add_response_header(response, answer->header, answer->value);
         return response;
