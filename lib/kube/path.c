@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/path.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "object/scan.h"
 
 void kube_resource_done(struct kube_resource *resource)
 {
@@ -34,79 +34,111 @@ int kube_api_version_split(const char *api_version, char **ret_group, char **ret
         return 0;
 }
 
-static int fill_resource(const char *api_version, const char *kind, const cJSON *item,
-                         struct kube_resource *ret)
-{
-        struct kube_resource resource = {
-                .kind = strdup(kind),
-                .plural = strdup(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"))),
-                .namespaced = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "namespaced")),
-        };
-        int r = kube_api_version_split(api_version, &resource.group, &resource.version);
+/* ---- in a list of resources: read without a tree, as there may be very many */
 
-        if (r >= 0 && (!resource.kind || !resource.plural))
-                r = -ENOMEM;
-        if (r < 0) {
-                kube_resource_done(&resource);
-                return r;
-        }
-        *ret = resource;
+struct resource_item {
+        struct span name, kind, namespaced;
+};
+
+static int take_resource_member(struct span key, struct span value, void *userdata)
+{
+        struct resource_item *item = userdata;
+
+        if (scan_string_equals(key, "name"))
+                item->name = value;
+        else if (scan_string_equals(key, "kind"))
+                item->kind = value;
+        else if (scan_string_equals(key, "namespaced"))
+                item->namespaced = value;
         return 0;
 }
 
-static const char *item_name(const cJSON *item)
+static int read_item(struct span element, struct resource_item *ret)
 {
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
-
-        return name ? name : "";
+        *ret = (struct resource_item){0};
+        return element.start[0] == '{' ? scan_members(element, take_resource_member, ret) : 0;
 }
 
-static bool has_status(const cJSON *list, const char *plural)
+/* Subresources ("pods/status") name the same kind. */
+static int take_kind(struct span element, void *userdata)
 {
-        const cJSON *item;
-        size_t length = strlen(plural);
+        struct kube_resource *resource = userdata;
+        _cleanup_free_ char *name = NULL;
+        struct resource_item item;
+        int r = read_item(element, &item);
 
-        cJSON_ArrayForEach(item, list)
-        {
-                const char *name = item_name(item);
-
-                if (strncmp(name, plural, length) == 0 && strcmp(name + length, "/status") == 0)
-                        return true;
-        }
-        return false;
-}
-
-static int find_in_list(const char *api_version, const char *kind, const cJSON *list,
-                        struct kube_resource *ret)
-{
-        const cJSON *item;
-
-        cJSON_ArrayForEach(item, list)
-        {
-                const char *item_kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "kind"));
-                const char *name = item_name(item);
-                int r;
-
-                /* Subresources ("pods/status") name the same kind. */
-                if (!item_kind || strcmp(item_kind, kind) != 0 || name[0] == '\0' || strchr(name, '/'))
-                        continue;
-                r = fill_resource(api_version, kind, item, ret);
-                if (r >= 0)
-                        ret->status_subresource = has_status(list, ret->plural);
+        if (r < 0 || !scan_string_equals(item.kind, resource->kind))
                 return r;
+        r = scan_string(item.name, &name);
+        if (r < 0 || name[0] == '\0' || strchr(name, '/'))
+                return r == -ENOMEM ? r : 0;
+        resource->plural = TAKE_PTR(name);
+        resource->namespaced = item.namespaced.size == 4 && memcmp(item.namespaced.start, "true", 4) == 0;
+        return -ECANCELED; /* found */
+}
+
+struct status_search {
+        const char *name;
+        bool found;
+};
+
+static int take_status(struct span element, void *userdata)
+{
+        struct status_search *search = userdata;
+        struct resource_item item;
+        int r = read_item(element, &item);
+
+        search->found = r >= 0 && scan_string_equals(item.name, search->name);
+        return search->found ? -ECANCELED : r;
+}
+
+static int take_resources(struct span key, struct span value, void *userdata)
+{
+        if (scan_string_equals(key, "resources"))
+                *(struct span *)userdata = value;
+        return 0;
+}
+
+static int find_in_list(struct span list, struct kube_resource *resource)
+{
+        struct status_search search = {0};
+        _cleanup_free_ char *status = NULL;
+        int r = scan_elements(list, take_kind, resource);
+
+        if (r >= 0)
+                return -ENOENT;
+        if (r != -ECANCELED)
+                return r;
+        if (asprintf(&status, "%s/status", resource->plural) < 0) {
+                status = NULL;
+                return -ENOMEM;
         }
-        return -ENOENT;
+        search.name = status;
+        r = scan_elements(list, take_status, &search);
+        resource->status_subresource = search.found;
+        return r == -ECANCELED ? 0 : r;
 }
 
 int kube_resource_from_list(const char *api_version, const char *kind, const char *document, size_t size,
                             struct kube_resource *ret)
 {
-        cJSON *root = cJSON_ParseWithLength(document, size);
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "resources");
-        int r = cJSON_IsArray(list) ? find_in_list(api_version, kind, list, ret) : -EBADMSG;
+        struct kube_resource resource = {.kind = strdup(kind)};
+        struct span whole, list = {0};
+        int r = resource.kind ? kube_api_version_split(api_version, &resource.group, &resource.version)
+                              : -ENOMEM;
 
-        cJSON_Delete(root);
-        return r;
+        if (r >= 0)
+                r = scan_value(document, size, &whole);
+        if (r >= 0)
+                r = scan_members(whole, take_resources, &list);
+        if (r >= 0)
+                r = find_in_list(list, &resource);
+        if (r < 0) {
+                kube_resource_done(&resource);
+                return r == -EAGAIN ? -EBADMSG : r;
+        }
+        *ret = resource;
+        return 0;
 }
 
 /* RFC 3986: unreserved characters stay. */

@@ -43,6 +43,7 @@ class Server:
                                      NOT_FOUND)
         self.pages = self.watch_error = None
         self.release = NOT_FOUND  # to /version
+        self.resources = RESOURCES
         self.requests, self.watches, self.queries = [], [], []
         self.closing = False
         outer = self
@@ -95,7 +96,7 @@ class Server:
         if path == "/api/v1/namespaces/kube-system":
             request.answer(200, {"metadata": {"name": "kube-system", "uid": self.cluster}})
         elif path == "/apis/example.com/v1":
-            request.answer(200, RESOURCES)
+            request.answer(200, self.resources)
         elif path == "/version":
             request.answer(*self.release)
         elif tail not in ("widgets", "planets"):
@@ -354,10 +355,32 @@ def test_namespaces_of_what_has_none(server, operator, handler):
     operator.wait_for_log("cluster-scoped")
 
 
+def peak_kib(process):
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+
+
 def anonymous_kib(process):
     """Memory of its own; pages of the mapped store are the kernel's to drop."""
     with open(f"/proc/{process.pid}/smaps_rollup", encoding="utf-8") as rollup:
         return next(int(line.split()[1]) for line in rollup if line.startswith("Anonymous:"))
+
+
+@pytest.mark.slow
+def test_a_group_of_100000_resources(server, operator, handler):
+    """22 MB of discovery, the kind last. No heartbeat is missed, and nothing of it is kept."""
+    verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+    others = [{"name": f"things{number}", "singularName": f"thing{number}", "namespaced": True, "kind": f"Thing{number}",
+               "verbs": verbs, "shortNames": [f"t{number}"]} for number in range(100_000)]
+    server.resources = {**RESOURCES, "resources": others + RESOURCES["resources"]}
+    server.listed = [widget("a", 1)]
+    operator.configure(server, [watch("widgets", handler)], workers=1, heartbeat={"interval": "100ms", "deadline": "2s"})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    watcher = operator.child("watcher")
+    if not SANITIZED:
+        assert peak_kib(watcher) < 100_000 and anonymous_kib(watcher) < 4000, (peak_kib(watcher), anonymous_kib(watcher))
+    operator.stop()
 
 
 @pytest.mark.slow
