@@ -509,6 +509,35 @@ static const char *tls_prefix(CURLcode code)
         }
 }
 
+/* What to do, by the code of OpenSSL's verification (X509_V_ERR_...). libcurl compares the name itself. */
+static const char *tls_advice(const struct kube_transfer *transfer, CURLcode code)
+{
+        long verified = 0;
+
+        if (code != CURLE_PEER_FAILED_VERIFICATION ||
+            curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK)
+                return "";
+        switch (verified) {
+        case 0:
+        case 1:  /* as libcurl begins with */
+        case 62: /* HOSTNAME_MISMATCH */
+        case 64: /* IP_ADDRESS_MISMATCH */
+                return "; the certificate is for other names: correct `server` in the kubeconfig, or name one of them "
+                       "with `tls-server-name`";
+        case 9:  /* CERT_NOT_YET_VALID */
+        case 10: /* CERT_HAS_EXPIRED */
+                return "; renew the server's certificate, or correct this machine's clock";
+        case 18: /* DEPTH_ZERO_SELF_SIGNED_CERT */
+        case 19: /* SELF_SIGNED_CERT_IN_CHAIN */
+        case 20: /* UNABLE_TO_GET_ISSUER_CERT_LOCALLY */
+        case 21: /* UNABLE_TO_VERIFY_LEAF_SIGNATURE */
+                return "; `certificate-authority` (in a pod, ca.crt of the service account) did not sign it: get the "
+                       "cluster's present one, or find out who answers at this address";
+        default:
+                return "";
+        }
+}
+
 /* "Unauthorized" helps nobody who does not know who was refused where, and which file says who it is. */
 static void add_identity(const struct kube_credential *credential, struct kube_error *error)
 {
@@ -530,10 +559,11 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
         if (code != CURLE_OK && response->http_status < 400) {
                 const char *why = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(code);
 
-                kube_error_set(&response->error, failure_of(code, transfer), "%s: %s%s",
+                kube_error_set(&response->error, failure_of(code, transfer), "%s: %s%s%s",
                                transfer->client->credential.server ? transfer->client->credential.server
                                                                    : "",
-                               tls_prefix(code), transfer->body_too_large ? "the answer is too large" : why);
+                               tls_prefix(code), transfer->body_too_large ? "the answer is too large" : why,
+                               tls_advice(transfer, code));
                 return;
         }
         if (response->http_status >= 300) {
