@@ -392,7 +392,8 @@ static void count_here(struct recorder *recorder, uint64_t object, uint64_t iden
 
         if (!event && !series_find(recorder->series, identity, now))
                 return;
-        switch (series_note(recorder->series, object, identity, count, now, &series)) {
+        switch (series_note(recorder->series, series_place(event ? event->key : ""), object, identity, count,
+                            now, &series)) {
         case SERIES_CREATE:
                 if (event)
                         create(recorder, event, series, now);
@@ -420,7 +421,7 @@ static void record(struct recorder *recorder, const struct event *event)
                 count_here(recorder, object, identity, 1, event);
                 return;
         }
-        switch (series_note(recorder->told, object, identity, 1, now, &series)) {
+        switch (series_note(recorder->told, series_place(event->key), object, identity, 1, now, &series)) {
         case SERIES_CREATE:
         case SERIES_WRITE:
                 /* When workers stop, the one that counts may be gone: this worker writes what it has told

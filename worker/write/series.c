@@ -9,14 +9,14 @@
 #include "base/text.h"
 #include "object/keyed-hash.h"
 
-/* The spam guard's bucket of one object. */
+/* The spam guard's bucket of one object, or one namespace. */
 struct bucket {
-        uint64_t object, tokens, refilled, last;
+        uint64_t whose, tokens, refilled, last;
 };
 
 struct series_table {
         struct series series[SERIES_MAX];
-        struct bucket bucket[SERIES_MAX];
+        struct bucket bucket[SERIES_MAX], of_place[SERIES_MAX];
 };
 
 int series_table_new(struct series_table **ret)
@@ -40,32 +40,47 @@ static uint64_t identity_of(const char *const *part, size_t count)
         return keyed_hash_end(hash, NULL, 0);
 }
 
-/* The bucket of the object; a new one replaces the one that was not used for longest. */
-static struct bucket *find_bucket(struct series_table *table, uint64_t object, uint64_t now)
-{
-        struct bucket *oldest = &table->bucket[0];
+/* How much may come at once, and how soon one more may. */
+struct pace {
+        uint64_t burst, refill_usec;
+};
 
-        for (size_t i = 0; i < SERIES_MAX; i++) {
-                if (table->bucket[i].object == object)
-                        return &table->bucket[i];
-                if (table->bucket[i].last < oldest->last)
-                        oldest = &table->bucket[i];
+/* The bucket of an object or a namespace, filled by the time that has passed; a new one replaces the one that was not used
+ * for longest. */
+static struct bucket *find_bucket(struct bucket table[SERIES_MAX], const struct pace *pace, uint64_t whose,
+                                  uint64_t now)
+{
+        struct bucket *found = NULL, *oldest = &table[0];
+        uint64_t earned;
+
+        for (size_t i = 0; i < SERIES_MAX && !found; i++) {
+                if (table[i].whose == whose)
+                        found = &table[i];
+                if (table[i].last < oldest->last)
+                        oldest = &table[i];
         }
-        *oldest = (struct bucket){.object = object, .tokens = SERIES_BURST, .refilled = now};
-        return oldest;
+        if (!found) {
+                *oldest = (struct bucket){.whose = whose, .tokens = pace->burst, .refilled = now};
+                found = oldest;
+        }
+        earned = now > found->refilled ? (now - found->refilled) / pace->refill_usec : 0;
+        found->last = now;
+        found->refilled = now < found->refilled ? now : found->refilled + earned * pace->refill_usec;
+        found->tokens = found->tokens + earned < pace->burst ? found->tokens + earned : pace->burst;
+        return found;
 }
 
-static bool take_token(struct series_table *table, uint64_t object, uint64_t now)
+static bool take_token(struct series_table *table, uint64_t place, uint64_t object, uint64_t now)
 {
-        struct bucket *bucket = find_bucket(table, object, now);
-        uint64_t earned = now > bucket->refilled ? (now - bucket->refilled) / SERIES_REFILL_USEC : 0;
+        static const struct pace of_object = {SERIES_BURST, SERIES_REFILL_USEC},
+                                 of_place = {SERIES_NAMESPACE_BURST, SERIES_NAMESPACE_REFILL_USEC};
+        struct bucket *own = find_bucket(table->bucket, &of_object, object, now),
+                      *common = find_bucket(table->of_place, &of_place, place, now);
 
-        bucket->last = now;
-        bucket->refilled = now < bucket->refilled ? now : bucket->refilled + earned * SERIES_REFILL_USEC;
-        bucket->tokens = bucket->tokens + earned < SERIES_BURST ? bucket->tokens + earned : SERIES_BURST;
-        if (bucket->tokens == 0)
+        if (own->tokens == 0 || common->tokens == 0)
                 return false;
-        bucket->tokens--;
+        own->tokens--;
+        common->tokens--;
         return true;
 }
 
@@ -93,6 +108,14 @@ static bool is_due(const struct series *series, uint64_t now)
         return series->count > series->written && now > series->last_written + SERIES_REFRESH_USEC;
 }
 
+uint64_t series_place(const char *key)
+{
+        const char *slash = strchr(key, '/');
+        XXH64_hash_t hash = XXH3_64bits(key, slash ? (size_t)(slash - key) : 0);
+
+        return hash ? hash : 1;
+}
+
 uint64_t series_object(const char *uid)
 {
         return identity_of(&uid, 1);
@@ -113,8 +136,8 @@ struct series *series_find(struct series_table *table, uint64_t identity, uint64
         return series && series->count > 0 && now <= series->last + SERIES_FINISH_USEC ? series : NULL;
 }
 
-enum series_verdict series_note(struct series_table *table, uint64_t object, uint64_t identity,
-                                uint64_t count, uint64_t now, struct series **ret)
+enum series_verdict series_note(struct series_table *table, uint64_t place, uint64_t object,
+                                uint64_t identity, uint64_t count, uint64_t now, struct series **ret)
 {
         struct series *series = look_up(table, identity);
         bool is_new;
@@ -124,7 +147,7 @@ enum series_verdict series_note(struct series_table *table, uint64_t object, uin
                 *series = (struct series){.object = object, .identity = identity};
         is_new = !series || series->count == 0;
         /* Repeats lead to few writes anyway: only new series could be spam. */
-        if (is_new && !take_token(table, object, now))
+        if (is_new && !take_token(table, place, object, now))
                 return SERIES_DROPPED;
         if (!series)
                 series = replace_oldest(table, object, identity);

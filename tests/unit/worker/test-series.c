@@ -18,7 +18,7 @@
 static enum series_verdict note(struct series_table *table, const char *uid, const char *reason,
                                 uint64_t now, struct series **ret)
 {
-        return series_note(table, series_object(uid),
+        return series_note(table, series_place("n/o"), series_object(uid),
                            series_identity(uid, "Warning", reason, "Reconcile", ""), 1, now, ret);
 }
 
@@ -104,11 +104,11 @@ static void test_many_at_once(void **state)
         (void)state;
         assert_int_equal(series_table_new(&table), 0);
         assert_null(series_find(table, identity, START));
-        assert_int_equal(series_note(table, object, identity, 3, START, &series), SERIES_CREATE);
+        assert_int_equal(series_note(table, 1, object, identity, 3, START, &series), SERIES_CREATE);
         series_written(series, START);
         assert_ptr_equal(series_find(table, identity, START), series);
-        assert_int_equal(series_note(table, object, identity, 2, START, &series), SERIES_COUNTED);
-        assert_int_equal(series_note(table, object, identity, 1, START, &series), SERIES_WRITE);
+        assert_int_equal(series_note(table, 1, object, identity, 2, START, &series), SERIES_COUNTED);
+        assert_int_equal(series_note(table, 1, object, identity, 1, START, &series), SERIES_WRITE);
         assert_int_equal(series->count, 6);
         assert_null(series_find(table, identity, START + SERIES_FINISH_USEC + 1));
 }
@@ -123,8 +123,33 @@ static void test_memory_is_bounded(void **state)
         assert_int_equal(series_table_new(&table), 0);
         for (uint64_t i = 0; i < 10 * SERIES_MAX; i++) {
                 snprintf(uid, sizeof(uid), "u%llu", (unsigned long long)i);
-                assert_int_equal(note(table, uid, "A", START + i, &series), SERIES_CREATE);
+                assert_int_equal(series_note(table, i + 1, series_object(uid), i + 1, 1, START + i, &series),
+                                 SERIES_CREATE);
         }
+}
+
+/* More objects than the table knows: each Event finds that its object has used up nothing. */
+static void test_a_crowd_of_one_namespace_is_bounded(void **state)
+{
+        _cleanup_(series_table_free_pointer) struct series_table *table = NULL;
+        struct series *series;
+        size_t created = 0;
+        char uid[16];
+
+        (void)state;
+        assert_int_equal(series_table_new(&table), 0);
+        for (size_t i = 0; i < 20 * SERIES_MAX; i++) {
+                snprintf(uid, sizeof(uid), "%zu", i % (SERIES_MAX + 1));
+                created += note(table, uid, "A", START + i, &series) == SERIES_CREATE;
+        }
+        assert_int_equal(created, SERIES_NAMESPACE_BURST);
+        assert_int_equal(
+                series_note(table, series_place("other/o"), series_object("x"), 7, 1, START, &series),
+                SERIES_CREATE);
+        assert_int_equal(note(table, "y", "A", START + SERIES_NAMESPACE_REFILL_USEC, &series),
+                         SERIES_CREATE);
+        assert_int_equal(note(table, "z", "A", START + SERIES_NAMESPACE_REFILL_USEC, &series),
+                         SERIES_DROPPED);
 }
 
 int main(void)
@@ -133,6 +158,7 @@ int main(void)
                 cmocka_unit_test(test_a_repeat_is_a_series),
                 cmocka_unit_test(test_others_and_silence_begin_anew),
                 cmocka_unit_test(test_the_spam_guard_is_of_one_object),
+                cmocka_unit_test(test_a_crowd_of_one_namespace_is_bounded),
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_memory_is_bounded),
         };
