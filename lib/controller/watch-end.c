@@ -10,6 +10,7 @@
 #include "controller/due/watch-refusal.h"
 #include "controller/marks.h"
 #include "controller/order/uninstall.h"
+#include "queue/queue-watch.h"
 
 void watch_empty(struct watch *watch)
 {

@@ -7,32 +7,6 @@
 
 #include "queue/internal.h"
 
-int queue_new(struct queue **ret)
-{
-        struct queue *queue = calloc(1, sizeof(*queue));
-
-        if (!queue)
-                return -ENOMEM;
-        *ret = queue;
-        return 0;
-}
-
-void queue_free(struct queue *queue)
-{
-        if (!queue)
-                return;
-        for (size_t i = 0; i < queue->watch_count; i++)
-                while (queue->watch[i].newest) {
-                        entry_unplace(queue, queue->watch[i].newest);
-                        entry_go(queue, queue->watch[i].newest);
-                }
-        free(queue->entries.bucket);
-        free(queue->tenants.bucket);
-        free(queue->heap.entry);
-        free(queue->watch);
-        free(queue);
-}
-
 int queue_add_watch(struct queue *queue, unsigned concurrency)
 {
         struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));

@@ -13,6 +13,10 @@ void queue_pause(struct queue *queue, unsigned watch, bool paused);
 
 /* Until the watch is cleared nothing of it is picked, not even what is urgent; what runs goes on. */
 void queue_close(struct queue *queue, unsigned watch);
+/* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
+ * further calls. Its number may then serve another watch, which is
+ * neither closed nor paused. */
+int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
 /* Something is known of this object in one watch: where it has left another watch of its kind, and waits there
  * until this one has it, it looks again at once. */
 void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);

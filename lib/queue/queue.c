@@ -48,6 +48,32 @@ static void entry_free(struct entry *entry)
         free(entry);
 }
 
+int queue_new(struct queue **ret)
+{
+        struct queue *queue = calloc(1, sizeof(*queue));
+
+        if (!queue)
+                return -ENOMEM;
+        *ret = queue;
+        return 0;
+}
+
+void queue_free(struct queue *queue)
+{
+        if (!queue)
+                return;
+        for (size_t i = 0; i < queue->watch_count; i++)
+                while (queue->watch[i].newest) {
+                        entry_unplace(queue, queue->watch[i].newest);
+                        entry_go(queue, queue->watch[i].newest);
+                }
+        free(queue->entries.bucket);
+        free(queue->tenants.bucket);
+        free(queue->heap.entry);
+        free(queue->watch);
+        free(queue);
+}
+
 /* ---- places */
 
 /* A run that has begun is finished first, and a user waits for a run that was asked for by hand. */

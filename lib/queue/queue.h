@@ -81,10 +81,6 @@ struct queue_counts {
 
 int queue_new(struct queue **ret);
 void queue_free(struct queue *queue);
-/* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
- * further calls. Its number may then serve another watch, which is
- * neither closed nor paused. */
-int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
 
 /* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins);
  * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */

@@ -111,9 +111,8 @@ static bool is_due(const struct series *series, uint64_t now)
 uint64_t series_place(const char *key)
 {
         const char *slash = strchr(key, '/');
-        XXH64_hash_t hash = XXH3_64bits(key, slash ? (size_t)(slash - key) : 0);
 
-        return hash ? hash : 1;
+        return keyed_hash_end(keyed_hash_of(HASHED_EVENT), key, slash ? (size_t)(slash - key) : 0);
 }
 
 uint64_t series_object(const char *uid)
