@@ -64,7 +64,7 @@ static inline uint64_t siphash_read(const void *bytes)
 /* All words but the last one, which has less than 8 bytes: it is returned. */
 static inline uint64_t siphash_words(struct siphash *s, const void *bytes, size_t size)
 {
-        const uint8_t *next = bytes, *end = next + size;
+        const uint8_t *next = bytes ? bytes : "", *end = next + size;
         uint64_t last = 0;
 
         for (; end - next >= 8; next += 8)
