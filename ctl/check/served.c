@@ -230,20 +230,28 @@ static const char *take_last(char *text)
         return slash + 1;
 }
 
+/* 0 if there is none. */
+static double number_of(const cJSON *item, const char *name)
+{
+        const cJSON *number = cJSON_GetObjectItemCaseSensitive(item, name);
+
+        return number ? number->valuedouble : 0;
+}
+
 static void note_refused(struct existing *existing, const char *group, const char *what, unsigned wrong,
                          const char *example)
 {
         cJSON *item = cJSON_GetObjectItemCaseSensitive(existing->refused, group);
+        double so_far = number_of(item, "count");
 
         if (!item) {
                 item = cJSON_AddObjectToObject(existing->refused, group);
                 cJSON_AddStringToObject(item, "what", what);
                 cJSON_AddStringToObject(item, "example", example);
                 cJSON_AddNumberToObject(item, "wrong", wrong);
-                cJSON_AddNumberToObject(item, "count", 0);
         }
-        item = cJSON_GetObjectItemCaseSensitive(item, "count");
-        cJSON_SetNumberValue(item, item->valuedouble + 1);
+        cJSON_DeleteItemFromObjectCaseSensitive(item, "count");
+        cJSON_AddNumberToObject(item, "count", so_far + 1);
 }
 
 /* entry: "apps/v1/Deployment/default/a", which is taken to pieces. */
@@ -353,7 +361,7 @@ static void tell_refused(const struct existing *existing)
         {
                 const char *what = ctl_text(item, "what");
                 bool is_patch = strcmp(what, "patches") == 0;
-                unsigned wrong = (unsigned)cJSON_GetObjectItemCaseSensitive(item, "wrong")->valueint;
+                unsigned wrong = (unsigned)number_of(item, "wrong");
 
                 if (told++ == REFUSED_MAX)
                         break;
@@ -365,8 +373,8 @@ static void tell_refused(const struct existing *existing)
                         "%.0f of %s exist as %s of its objects, like %s: an answer that names one is refused, "
                         "because the configuration does not name the %s; if it is left out, or its object "
                         "goes, it is %s as ever",
-                        cJSON_GetObjectItemCaseSensitive(item, "count")->valuedouble, item->string, what,
-                        ctl_text(item, "example"), wrong & CONFINED_KIND ? "kind" : "namespace",
+                        number_of(item, "count"), item->string, what, ctl_text(item, "example"),
+                        wrong & CONFINED_KIND ? "kind" : "namespace",
                         is_patch ? "given up" : "deleted or released");
         }
         if (count > REFUSED_MAX)
