@@ -9,7 +9,7 @@ import yaml
 from harness import ApiError, wait_until, watch
 from harness.api import Api
 from harness.operator import MESSAGE_ID
-from harness.setup import NO_CHILDREN
+from harness.setup import NO_CHILDREN, child_kinds
 
 PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
@@ -65,6 +65,36 @@ def test_enough_and_no_more(cluster, operator, make_handler, widgets, namespace,
         with pytest.raises(ApiError) as refused:
             account.resource("example.com/v1", "widgets").list()
         assert refused.value.code == 403
+
+
+def test_children_in_another_namespace_and_of_the_cluster(cluster, operator, handler, widgets, namespace, sandbox):
+    """The rights are enough for what an answer may write, and for no more."""
+    name, other = f"elsewhere-{namespace}", f"{namespace}-other"
+    cluster.api.resource("v1", "namespaces").create(other)
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": other}}
+    handler.answer({"children": [role, made], "status": {"made": True}})
+    kinds = child_kinds("v1 ConfigMap", "rbac.authorization.k8s.io/v1 ClusterRole")
+    entry = watch("widgets", handler, namespaces=[namespace], children={"kinds": kinds, "namespaces": [other]})
+    operator.configure(cluster, [entry], operator=f"{name}.example.com")
+    apply(cluster, derive(operator, "--service-account", name))
+    token = cluster.api.request("POST", f"/api/v1/namespaces/default/serviceaccounts/{name}/token",
+                                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})["status"]["token"]
+    kubeconfig = sandbox.subfolder("account") / "kubeconfig"
+    cluster.write_kubeconfig(kubeconfig, token)
+    operator.configure(types.SimpleNamespace(kubeconfig=kubeconfig), [entry], operator=f"{name}.example.com")
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status") == {"made": True}, lambda: f"the children; {operator.output.text()}")
+    account = Api(kubeconfig)
+    for resource, place in (("configmaps", "default"), ("secrets", other)):
+        with pytest.raises(ApiError) as refused:
+            account.resource("v1", resource, place).create("x")
+        assert refused.value.code == 403
+    handler.answer({"children": []})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: cluster.api.resource("v1", "configmaps", other).names() in ([], ["kube-root-ca.crt"]), "the child to go")
+    operator.stop()
 
 
 def merge(cluster, path, patch):
