@@ -60,9 +60,10 @@ static void batch_free(struct batch *batch)
 }
 DEFINE_CLEANUP(struct batch *, batch_free);
 
-/* ---- the sweep: what merely exists is announced by a walk through the store, as far as the credit goes and after what has changed since; nothing is written for that. After a restart without a LIST,
- * of all stored objects: the supervisor's ledger knows for which of them something is due. And behind a
- * first list that fills an empty store. */
+/* ---- the sweep: what merely exists is announced by a walk through the store, as far as the credit goes and
+ * after what has changed since; nothing is written for that. After a restart without a LIST, of all stored
+ * objects: the supervisor's ledger knows for which of them something is due. And behind a first list that
+ * fills an empty store. */
 
 struct swept {
         const struct watcher *watcher;
