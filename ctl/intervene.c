@@ -174,7 +174,7 @@ static void list_unknown(const cJSON *status, struct text *text)
                         continue;
                 else if (ctl_text(watch, "unseen")[0])
                         text_printf(text,
-                                    "; objects that watch %s does not select may carry its finalizer, and "
+                                    "; objects that watch %s has not seen may carry its finalizer, and "
                                     "cannot be looked at: %s",
                                     ctl_text(watch, "name"), ctl_text(watch, "unseen"));
                 else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)

@@ -189,7 +189,7 @@ def test_what_cannot_be_looked_at_is_not_said_to_be_done(left_in_a_new_state_fol
     fault = devserver.fault(match={"verb": "list", "resource": "widgets"}, status=403, message="not for you", times=0)
     told = uninstall(operator, "--timeout", "2s")
     assert told.returncode == 70, told.stdout
-    assert "objects that watch widgets does not select may carry its finalizer" in told.stdout and "not for you" in told.stdout
+    assert "objects that watch widgets has not seen may carry its finalizer" in told.stdout and "not for you" in told.stdout
     assert not operator.ctl.status()["uninstalled"]
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
@@ -197,4 +197,27 @@ def test_what_cannot_be_looked_at_is_not_said_to_be_done(left_in_a_new_state_fol
     operator.start_ready()
     wait_until(lambda: operator.ctl.status()["uninstalled"], "the end of it", 60)
     assert held(widgets) == []
+    operator.stop()
+
+
+def test_a_namespace_that_is_refused_is_not_said_to_be_done(start, devserver, operator, handler, api):
+    """In a state folder that knows nothing of its objects; once it is granted, they are found."""
+    api.resource("v1", "namespaces").create("other")
+    theirs = api.resource("example.com/v1", "widgets", "other")
+    start(namespaces=["default", "other"]).wait_synced()
+    theirs.create("theirs")
+    wait_until(lambda: held(theirs) == ["theirs"], "the finalizer")
+    operator.stop()
+    forget(operator)
+    faults = [devserver.fault(match={"verb": verb, "namespace": "other", "userAgent": "reconciled*"}, status=403, message="not for you",
+                              times=0)
+              for verb in ("list", "watch")]
+    operator.start_ready().wait_synced()
+    told = uninstall(operator, "--timeout", "1s")
+    assert told.returncode == 70 and "not for you" in told.stdout, told.stdout
+    assert not operator.ctl.status()["uninstalled"] and held(theirs) == ["theirs"]
+    for fault in faults:
+        devserver.clear_faults(fault)
+    wait_until(lambda: operator.ctl.status()["uninstalled"], "the end of it", 60)
+    assert held(theirs) == []
     operator.stop()
