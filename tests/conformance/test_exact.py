@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from harness import wait_until, watch
+from harness.setup import allowing
 
 # What doubles, texts that end at a NUL, and cJSON's printer would change.
 NUMBERS = '{"large":9007199254740993,"least":-9223372036854775807,"real":0.1,"small":1e-7,"text":"a\\u0000b","zero":0}'
@@ -65,7 +66,7 @@ else cat <<'EOF'
 {children('{"kept":' + NUMBERS + '}')}
 EOF
 fi; fi""")
-    configured(onFailure="rollback", readyCondition=True)
+    configured(onFailure="rollback", readyCondition=True, children=allowing("example.com/v1 Widget"))
     create(widgets, "owner", "{}")
     wait_until(lambda: condition(widgets, "owner").get("status") == "True", "the children")
     kept = re.search(r'"spec":\{"kept":(\{.*?\})\}', text_of(widgets, "child")).group(1)
