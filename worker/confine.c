@@ -106,7 +106,7 @@ static void refuse(struct run *run, const struct bound *bound, const struct depe
         run_finish(
                 run, RESULT_PERMANENT,
                 "the handler's answer: %s[%zu], %s: %s%s; nothing of the answer was written. If the handler "
-                "is meant to write it, add to watch %s: %s",
+                "is meant to write it, add to watch %s, or to these lists where it has them: %s",
                 bound->name, first->index, dependent_describe(first, name, sizeof(name)),
                 describe_wrong(bound, wrong), more, run->watch->config->name,
                 line->data ? line->data : "its kind");

@@ -48,7 +48,7 @@ struct config_handler {
 };
 
 /* The reaction when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
-enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
+enum on_unrecoverable { ON_UNRECOVERABLE_THROTTLE, ON_UNRECOVERABLE_CRASH };
 
 /* The fate of children that a failed attempt has made or changed. */
 enum prune { PRUNE_AFTER, PRUNE_BEFORE };

@@ -102,7 +102,7 @@ TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, 
       DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
-static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
+static const char *const on_unrecoverable_choice[] = {"throttle", "crash", NULL};
 static const char *const on_failure_choice[] = {"keep", "rollback", NULL};
 static const char *const on_start_choice[] = {"changed", "all", NULL};
 

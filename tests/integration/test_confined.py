@@ -60,7 +60,7 @@ def test_what_no_key_names_is_refused_before_anything_is_written(start, devserve
                         **({"children": {**more["children"], "namespaces": ["team-*"]}})})
     widgets.create("w")
     record = operator.wait_for_log(message_id=MESSAGE_ID["RUN_PERMANENT"])
-    for text in (named, key, f"add to watch widgets: {line}"):
+    for text in (named, key, f"add to watch widgets, or to these lists where it has them: {line}"):
         assert text in record["message"], record["message"]
     wait_until(lambda: widgets.get("w").get("status"), "the condition")
     [condition] = widgets.get("w")["status"].pop("conditions")

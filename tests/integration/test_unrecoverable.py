@@ -28,8 +28,8 @@ def attempts(devserver, name):
     return devserver.requests(lambda request: request.get("verb") == "patch" and request.get("name") == name)
 
 
-def test_crash_is_the_default_and_says_which_object_in_one_line(configured, devserver, widgets):
-    operator = configured()
+def test_crash_says_which_object_in_one_line(configured, devserver, widgets):
+    operator = configured(onUnrecoverable="crash")
     refuse(devserver, "poison")
     operator.start_ready().wait_synced()
     widgets.create("poison")
@@ -44,7 +44,7 @@ def test_crash_is_the_default_and_says_which_object_in_one_line(configured, devs
 
 
 def test_after_the_restart_it_waits_and_the_others_are_served(configured, devserver, widgets, handler):
-    operator = configured(retry={"first": "10m", "max": "10m"})
+    operator = configured(retry={"first": "10m", "max": "10m"}, onUnrecoverable="crash")
     refuse(devserver, "poison")
     operator.start_ready().wait_synced()
     widgets.create("poison")
@@ -58,7 +58,7 @@ def test_after_the_restart_it_waits_and_the_others_are_served(configured, devser
 
 def test_a_crash_loop_ends_in_quarantine(configured, devserver, widgets, handler):
     """However fast whoever starts us is: three crashes, and then this object waits and all others are served."""
-    operator = configured(retry={"first": "1ms", "max": "1ms"}, quarantine={"after": 3, "duration": "1h"})
+    operator = configured(retry={"first": "1ms", "max": "1ms"}, quarantine={"after": 3, "duration": "1h"}, onUnrecoverable="crash")
     refuse(devserver, "poison")
     widgets.create("poison")
     for crash in range(3):
@@ -119,9 +119,9 @@ def test_a_finalizer_that_may_not_go_holds_the_object(configured, devserver, wid
 
 
 @pytest.mark.slow
-def test_throttle_waits_fibonacci_also_across_a_restart(configured, devserver, widgets):
+def test_by_default_it_waits_fibonacci_also_across_a_restart(configured, devserver, widgets):
     unit = 0.2
-    operator = configured(onUnrecoverable="throttle", retry={"throttle": "200ms"})
+    operator = configured(retry={"throttle": "200ms"})
     refuse(devserver, "poison")
     operator.start_ready().wait_synced()
     widgets.create("poison")
@@ -140,7 +140,7 @@ def test_throttle_waits_fibonacci_also_across_a_restart(configured, devserver, w
 
 
 def test_throttling_ends_with_a_success(configured, devserver, widgets):
-    operator = configured(onUnrecoverable="throttle", retry={"throttle": "10ms"})
+    operator = configured(retry={"throttle": "10ms"})
     refuse(devserver, "poison", times=3)
     operator.start_ready().wait_synced()
     widgets.create("poison")
@@ -193,7 +193,7 @@ def test_without_it_70_is_a_failure_like_others(configured, handler, widgets):
 def test_while_it_stops_in_order_it_is_no_crash(configured, devserver, widgets, handler):
     """The answer comes after the stop was asked for: nobody is helped by another end than that."""
     handler.behave(f"{handler.held}; echo '{{\"status\":{{\"seen\":true}}}}'")
-    operator = configured()
+    operator = configured(onUnrecoverable="crash")
     devserver.fault(match={"verb": "patch", "name": "a"}, times=0, **REFUSED)
     operator.start_ready().wait_synced()
     widgets.create("a")
