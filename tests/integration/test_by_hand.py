@@ -109,7 +109,7 @@ def test_a_change_of_what_was_not_read_before_is_no_creation(devserver, operator
     operator.configure(devserver, [watch("widgets", handler)])
     widgets.create("w")
     shown = by_hand("run", "--object", "default/w").stdout
-    assert "~ change Secret default/s\n    (nothing changes apart from what is confidential" in shown and "+ create" not in shown, shown
+    assert "~ change Secret default/s\n    (nothing changes apart from what is confidential" in shown and "+ create Secret" not in shown, shown
 
 
 @pytest.mark.parametrize("name", ["nosuch.yaml", "nosuch.yml", "nosuch.json", "./nosuch", "folder/../nosuch", "/nosuch"])
