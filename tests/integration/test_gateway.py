@@ -12,6 +12,8 @@ from harness import wait_until, watch
 from harness.gateway import Gateway
 from harness.setup import SOURCE
 
+METRIC = re.compile(r"\b((?:workqueue|controller_runtime|rest_client|reconciled)_[a-z_]+)")
+
 
 @pytest.fixture
 def configured(devserver, operator, handler, free_port):
@@ -223,10 +225,13 @@ def test_the_dashboard_and_the_manual_know_the_metrics(configured):
     known = families | {f"{family}{suffix}" for family in families for suffix in ("_total", "_bucket", "_count", "_sum")}
     dashboard = json.loads((SOURCE / "deploy" / "grafana-dashboard.json").read_text(encoding="utf-8"))
     asked = {name for panel in dashboard["panels"] for target in panel["targets"]
-             for name in re.findall(r"\b((?:workqueue|controller_runtime|rest_client|reconciled)_[a-z_]+)", target["expr"])}
+             for name in re.findall(METRIC, target["expr"])}
     assert asked and asked <= known, asked - known
     manual = (SOURCE / "docs" / "metrics.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(_?[a-z_]+)`", manual))
+    alerts = set(re.findall(METRIC, manual.split("## Worth an alert")[1]))
+    assert alerts <= known | told, alerts - known - told
+    assert "reconciled_watch_refused_namespaces" in asked & alerts
     for family in families:
         assert {family, family + "_total", "_" + family.split("reconciled_watch_")[-1] + "_total"} & told, family
     results = set(re.findall(r'^reconciled_runs_total{.*result="([a-z]+)"', text, re.M))
