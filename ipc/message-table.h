@@ -368,13 +368,15 @@
         STR(scope)
 
 /* The watch does not work for now; it is being retried. health: enum watch_health (not HEALTHY).
- * reason: one line with the server's answer. exit_code: of what would have been fatal
+ * reason: one line with the server's answer. namespace_name: the one that is refused, of several; "" if all are in
+ * trouble. exit_code: of what would have been fatal
  * (FAILED), or EXIT_CODE_IO as soon as confidential objects find no room in memory; else 0. */
 #define MESSAGE_degraded_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         STR(watch)                                                                                          \
         ENUM(watch_health, WATCH_HEALTH_COUNT, health)                                                      \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
+        STR(namespace_name)                                                                                 \
         U64(since_realtime)                                                                                 \
         U64(failures)
 

@@ -47,6 +47,15 @@ static int exit_code_of(const struct watcher *watcher, const struct kube_error *
                                                                       : EXIT_CODE_UNAVAILABLE;
 }
 
+/* The namespace that a failure is about, where the watch names several; "": the failure concerns all. */
+static const char *namespace_of(const struct watcher *watcher, const struct failures *failures)
+{
+        for (size_t i = 0; i < watcher->stream_count && watcher->stream_count > 1; i++)
+                if (&watcher->stream[i].failures == failures)
+                        return watcher->stream[i].namespace_name;
+        return "";
+}
+
 static void tell_health(struct watcher *watcher)
 {
         const struct failures *failures = worst(watcher);
@@ -58,6 +67,7 @@ static void tell_health(struct watcher *watcher)
                                      ? (uint64_t)exit_code_of(watcher, &failures->last)
                                      : 0,
                 .reason = failures->last.message ? failures->last.message : "unknown",
+                .namespace_name = failures->refused ? namespace_of(watcher, failures) : "",
                 .since_realtime = failures->since_realtime,
                 .failures = failures->count,
         };
@@ -263,15 +273,6 @@ void failures_tell(struct watcher *watcher, const struct kube_error *error, uint
 }
 
 /* ---- failures */
-
-/* The namespace that a failure is about, where the watch names several; "": the failure concerns all. */
-static const char *namespace_of(const struct watcher *watcher, const struct failures *failures)
-{
-        for (size_t i = 0; i < watcher->stream_count && watcher->stream_count > 1; i++)
-                if (&watcher->stream[i].failures == failures)
-                        return watcher->stream[i].namespace_name;
-        return "";
-}
 
 static void remember_failure(const struct watcher *watcher, struct failures *failures,
                              const struct kube_error *error)

@@ -78,7 +78,8 @@ static int health_heard(struct watch *watch, const struct message *message)
         if (message->type == MESSAGE_DEGRADED) {
                 if (message->degraded.health == WATCH_HEALTHY)
                         return -EPROTO;
-                if (text_replace(&place_of(watch)->heard.reason, message->degraded.reason) < 0)
+                if (text_replace(&place_of(watch)->heard.reason, message->degraded.reason) < 0 ||
+                    text_replace(&place_of(watch)->heard_namespace, message->degraded.namespace_name) < 0)
                         return -ENOMEM;
                 if (memory_retry_is_awaited(watch, &message->degraded))
                         return text_replace(&place_of(watch)->degraded_reason, message->degraded.reason);

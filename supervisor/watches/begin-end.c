@@ -51,6 +51,7 @@ static void place_done(struct watch_place *place)
         free(place->refused_namespaces);
         free(place->degraded_reason);
         free(place->heard.reason);
+        free(place->heard_namespace);
         sd_event_source_disable_unref(place->memory_retry.timer);
         sd_event_source_disable_unref(place->owed_source);
 }

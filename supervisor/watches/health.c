@@ -11,7 +11,8 @@
 #include "supervisor/watches/place.h"
 
 /* One line for each change; what to do about it is in the catalog. */
-static void tell_trouble(const struct watch *watch, const struct log_field *fields)
+static void tell_trouble(const struct watch *watch, const char *key, const char *namespace_name,
+                         bool in_part)
 {
         static const struct {
                 int level;
@@ -26,8 +27,14 @@ static void tell_trouble(const struct watch *watch, const struct log_field *fiel
                          "is past its deadline and has failed alone (onDeadline: isolate); it keeps trying"},
         };
 
-        log_write(trouble[watch->health].level, trouble[watch->health].message_id, fields, "watch %s %s: %s",
-                  watch->config->name, trouble[watch->health].text, place_of(watch)->degraded_reason);
+        log_write(trouble[watch->health].level, trouble[watch->health].message_id,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key},
+                             {"RECONCILED_NAMESPACE", namespace_name}),
+                  "watch %s %s: %s", watch->config->name,
+                  in_part && watch->health == WATCH_DEGRADED
+                          ? "does not work in one of its namespaces for now and is retried"
+                          : trouble[watch->health].text,
+                  place_of(watch)->degraded_reason);
 }
 
 bool watch_is_in_sync(const struct watch *watch)
@@ -55,20 +62,24 @@ static const struct watch_trouble *first_trouble(const struct watch *watch)
 int health_review(struct watch *watch)
 {
         const struct watch_trouble *trouble = first_trouble(watch);
-        const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
+        const struct refusal *refusal = trouble == &watch->refusal.trouble ? &watch->refusal : NULL;
+        const char *namespace_name =
+                trouble == &place_of(watch)->heard ? place_of(watch)->heard_namespace : NULL;
         bool was_well = watch->health == WATCH_HEALTHY;
 
         watch->health = trouble->health;
         if (trouble->health == WATCH_HEALTHY) {
                 if (!was_well)
-                        log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
-                                  watch->config->name);
+                        log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED,
+                                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                                  "watch %s works again", watch->config->name);
                 return 0;
         }
         if (text_replace(&place_of(watch)->degraded_reason, trouble->reason) < 0)
                 return -ENOMEM;
         place_of(watch)->degraded_realtime = trouble->since_realtime;
         place_of(watch)->failures = trouble->failures;
-        tell_trouble(watch, fields);
+        tell_trouble(watch, refusal ? refusal->key : NULL, namespace_name,
+                     refusal ? refusal->in != NULL : namespace_name && namespace_name[0]);
         return 0;
 }

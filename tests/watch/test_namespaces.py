@@ -57,11 +57,16 @@ def test_a_refused_namespace_leaves_the_others_alone(twofold):
     assert twofold.operator.ctl.run("health", "--ready").returncode == 0
     [record] = told(twofold)
     assert record["watch"] == "widgets" and "namespace other" in record["message"] and "cannot list" in record["message"]
+    [degraded] = operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    assert "does not work in one of its namespaces" in degraded["message"]
+    assert record["namespace"] == degraded["namespace"] == "other"
     twofold.works("more")
     grant()
     twofold.ran("theirs")
     assert twofold.wait_state("in-sync")["refusedNamespaces"] == ""
-    twofold.operator.wait_for_log("namespace other is not refused any more")
+    granted = twofold.operator.wait_for_log("namespace other is not refused any more", watch="widgets",
+                                            message_id=MESSAGE_ID["NAMESPACE_GRANTED"])
+    assert granted["namespace"] == "other"
     twofold.stop()
 
 
@@ -155,10 +160,40 @@ def test_writes_refused_in_one_namespace_do_not_end_the_operator(follow):
     listing.handler.wait_finished(name="theirs", count=8)
     listing.works()
     listing.handler.wait_finished(name="theirs", count=12)
-    assert "cannot patch" in listing.wait_state("degraded")["reason"]
+    reason = listing.wait_state("degraded")["reason"]
+    assert reason.startswith("other/theirs: the API server refused the handler's status (HTTP 403)") and "cannot patch" in reason
+    degraded = listing.operator.wait_for_log("does not work in one of its namespaces", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    assert (degraded["key"], degraded["namespace"]) == ("other/theirs", "other")
     grant()
     listing.wait_state("in-sync")
     listing.stop()
+
+
+def test_a_refused_finalizer_is_the_operators(follow):
+    listing = follow(NO_WATCH_LIST)
+    grant = refuse(listing, "default", "patch")
+    listing.configure(finalizer=True, retry={"first": "100ms", "max": "200ms"}).operator.start_ready().wait_synced()
+    listing.widgets.create("held")
+    reason = listing.wait_state("degraded")["reason"]
+    assert reason.startswith("default/held: the API server refused the operator's finalizer (HTTP 403)")
+    grant()
+    listing.ran("held")
+    listing.stop()
+
+
+def test_a_refused_namespace_is_streamed_when_it_is_granted(follow):
+    """A right is missing, no feature."""
+    listing = follow()
+    listing.devserver.api.resource("v1", "namespaces").create("other")
+    grant = refuse(listing, "other", "list", "watch")
+    elsewhere(listing).create("theirs")
+    listing.configure(namespaces=BOTH, reconnect=FAST).operator.start_ready().wait_synced()
+    listing.works()
+    listing.wait_state("degraded")
+    grant()
+    listing.ran("theirs")
+    listing.stop()
+    assert not listing.lists() and not [line for line in listing.operator.logs() if "streamed list" in line["message"]]
 
 
 def test_related_objects_of_a_refused_namespace_are_not_taken_for_missing(twofold):

@@ -11,9 +11,10 @@ void refused_namespaces_note(struct stream *stream)
                 return;
         stream->refusal_told = true;
         log_write(
-                LOG_ERR, MESSAGE_ID_NAMESPACE_REFUSED, LOG_FIELDS({"RECONCILED_WATCH", watch}),
+                LOG_ERR, MESSAGE_ID_NAMESPACE_REFUSED,
+                LOG_FIELDS({"RECONCILED_WATCH", watch}, {"RECONCILED_NAMESPACE", stream->namespace_name}),
                 "watch %s is refused in a namespace: %s; its objects there are kept as they were last seen, and "
-                "changes of them are not seen until the right is granted; the other namespaces go on",
+                "changes of them are not seen until the right is granted; namespaces that are not refused go on",
                 watch, stream->failures.last.message ? stream->failures.last.message : "unknown");
 }
 
@@ -22,8 +23,11 @@ void refused_namespaces_over(struct stream *stream)
         if (!stream->refusal_told)
                 return;
         stream->refusal_told = false;
-        log_info("watch %s: namespace %s is not refused any more", stream->watcher->config->watch,
-                 stream->namespace_name);
+        log_write(LOG_NOTICE, MESSAGE_ID_NAMESPACE_GRANTED,
+                  LOG_FIELDS({"RECONCILED_WATCH", stream->watcher->config->watch},
+                             {"RECONCILED_NAMESPACE", stream->namespace_name}),
+                  "watch %s: namespace %s is not refused any more", stream->watcher->config->watch,
+                  stream->namespace_name);
 }
 
 bool refused_namespaces_has(const struct stream *stream)

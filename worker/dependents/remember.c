@@ -139,7 +139,7 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                step_failed(run, "list of its children", response);
+                step_failed(run, "operator's list of its children", response);
                 return;
         }
         run->dependents->remembered = true;

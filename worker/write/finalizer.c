@@ -144,7 +144,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         if (kube_error_is_not_found(&response->error) && (run->carrying_out || run->released))
                 step_done(run); /* the object is gone, as intended */
         else if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "finalizer", response);
+                step_failed(run, "operator's finalizer", response);
         else if (object_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the finalizer cannot be understood");
@@ -223,7 +223,7 @@ static void on_renamed(struct kube_transfer *transfer _unused_, const struct kub
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "notes under the operator's new name", response);
+                step_failed(run, "operator's notes under its new name", response);
         else if (object_take_result(run, response) < 0 || show_current(run) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
         else
@@ -298,7 +298,7 @@ static void on_noted(struct kube_transfer *transfer _unused_, const struct kube_
         if (kube_error_is_not_found(&response->error))
                 step_done(run);
         else if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "note that its children are orphaned", response);
+                step_failed(run, "operator's note that its children are orphaned", response);
         else if (object_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
         else

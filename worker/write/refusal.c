@@ -68,11 +68,10 @@ void refusal_finish(struct run *run, const char *what, const struct kube_error *
                 run_finish(run,
                            kube_error_blame(error) == KUBE_BLAME_REQUEST ? RESULT_UNRECOVERABLE
                                                                          : refusal_result(error),
-                           "the API server refused the handler's %s (HTTP %d): %s%s", what,
-                           error->http_status, words, refusal_advice(error));
+                           "the API server refused the %s (HTTP %d): %s%s", what, error->http_status, words,
+                           refusal_advice(error));
         else
-                run_finish(run, refusal_result(error), "the handler's %s could not be written: %s", what,
-                           words);
+                run_finish(run, refusal_result(error), "the %s could not be written: %s", what, words);
 }
 
 /* Until then another run would get the same answer, or none: a request that Retry-After holds back counts as

@@ -15,5 +15,5 @@ enum run_result refusal_result(const struct kube_error *error);
 enum run_result refusal_result_not_started(int status);
 /* Advice for the reader of a refusal: "; ...", or "". */
 const char *refusal_advice(const struct kube_error *error);
-/* Ends the run: the handler's `what` (patch, status ...) was refused. */
+/* Ends the run: `what` ("handler's patch", "operator's finalizer" ...) was refused. */
 void refusal_finish(struct run *run, const char *what, const struct kube_error *error);

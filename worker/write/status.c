@@ -222,7 +222,10 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "status", response);
+                step_failed(run,
+                            run->answer.status || run->answer.conditions ? "handler's status"
+                                                                         : "operator's condition",
+                            response);
         else if (object_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
         else

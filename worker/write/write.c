@@ -36,7 +36,7 @@ static void on_patched(struct kube_transfer *transfer _unused_, const struct kub
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "patch", response);
+                step_failed(run, "handler's patch", response);
         else if (object_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the patch cannot be understood");
         else

@@ -123,13 +123,16 @@ static bool is_news(const struct refusal *refusal, const struct message_done *do
         return done->http_status != 401 || refusal->trouble.failures > 1;
 }
 
-static int degrade(struct watch *watch, enum watch_health health, const char *reason)
+static int degrade(struct watch *watch, enum watch_health health, const struct message_done *done)
 {
         struct watch_trouble *trouble = &watch->refusal.trouble;
+        _cleanup_free_ char *reason = format_string("%s: %s", done->key, done->message);
         bool is_new = trouble->health != health;
 
-        if (text_replace(&trouble->reason, reason) < 0)
+        if (!reason)
                 return -ENOMEM;
+        free(trouble->reason);
+        trouble->reason = TAKE_PTR(reason);
         trouble->health = health;
         return is_new ? watch->controller->effects->health(watch->controller->userdata, watch) : 0;
 }
@@ -148,14 +151,13 @@ int watch_refused(struct watch *watch, const struct message_done *done, uint64_t
         refusal->trouble.failures++;
         deadline = refusal->since_boottime + watch->config->deadline_usec;
         if (now >= deadline && !others_are_left(watch, done))
-                return watch->config->on_deadline == ON_DEADLINE_ISOLATE
-                               ? degrade(watch, WATCH_FAILED, done->message)
-                               : 1;
+                return watch->config->on_deadline == ON_DEADLINE_ISOLATE ? degrade(watch, WATCH_FAILED, done)
+                                                                         : 1;
         if (*delay > limit)
                 *delay = limit;
         if (now < deadline && now + *delay > deadline)
                 *delay = deadline - now;
-        return is_news(refusal, done) ? degrade(watch, WATCH_DEGRADED, done->message) : 0;
+        return is_news(refusal, done) ? degrade(watch, WATCH_DEGRADED, done) : 0;
 }
 
 void refusal_fatal(struct watch *watch)
@@ -168,7 +170,7 @@ void refusal_fatal(struct watch *watch)
                         text, sizeof(text));
         controller_fatal(controller, EXIT_CODE_NO_PERMISSION, NULL,
                          "the API server has refused every write of watch %s for %s, past its deadline; the "
-                         "last of them, of %s: %s",
-                         watch->config->name, text, refusal->key,
-                         refusal->trouble.reason ? refusal->trouble.reason : "unknown");
+                         "last of them: %s",
+                         watch->config->name, text,
+                         refusal->trouble.reason ? refusal->trouble.reason : refusal->key);
 }

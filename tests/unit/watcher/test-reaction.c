@@ -67,11 +67,11 @@ static void test_no_watch_after_a_failed_list(void **state _unused_)
                 }
 }
 
-/* Connection, credential and server may come back: that is no reason to give WatchList up. */
+/* Connection, credential, right and server may come back: that is no reason to give WatchList up. */
 static void test_a_streamed_list_is_given_up_for_good_reasons(void **state _unused_)
 {
-        static const enum answer keep[] = {ANSWER_UNAUTHORIZED, ANSWER_NOT_FOUND, ANSWER_BUSY,
-                                           ANSWER_UNREACHABLE, ANSWER_INTERRUPTED};
+        static const enum answer keep[] = {ANSWER_UNAUTHORIZED, ANSWER_FORBIDDEN,   ANSWER_NOT_FOUND,
+                                           ANSWER_BUSY,         ANSWER_UNREACHABLE, ANSWER_INTERRUPTED};
 
         for (unsigned answer = 0; answer < ANSWER_COUNT; answer++) {
                 bool kept = false;

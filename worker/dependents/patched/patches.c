@@ -150,7 +150,7 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                step_failed(run, "list of what is patched for it", response);
+                step_failed(run, "operator's list of what is patched for it", response);
         } else if (object_take_result(run, response) < 0) {
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to a list of patches cannot be understood");
