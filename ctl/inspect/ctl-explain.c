@@ -149,10 +149,37 @@ static bool say_not_synced(const struct facts *facts, struct text *text)
         return true;
 }
 
+/* Whether the API server refuses the key's namespace, of several: says that. */
+static bool add_refused(const struct facts *facts, struct text *text)
+{
+        const char *key = ctl_text(facts->answer, "key"), *slash = strchr(key, '/'),
+                   *name = ctl_text(facts->watch, "refusedNamespaces");
+        size_t size = slash ? (size_t)(slash - key) : 0;
+
+        for (; size > 0 && name[0]; name += strspn(name, ", ")) {
+                size_t length = strcspn(name, ", ");
+
+                if (length == size && memcmp(name, key, size) == 0) {
+                        text_printf(
+                                text,
+                                "its namespace %.*s is refused (403): changes there are not seen until the "
+                                "right is granted",
+                                (int)size, key);
+                        return true;
+                }
+                name += length;
+        }
+        return false;
+}
+
 static bool say_unknown(const struct facts *facts, struct text *text)
 {
         if (facts->row || facts->stored_status != -ENOENT)
                 return false;
+        if (add_refused(facts, text)) {
+                text_append_string(text, "; the watch does not know the object");
+                return true;
+        }
         text_printf(text,
                     "the watch does not know it: there is no such object, or the watch's namespaces, "
                     "selectors or filter leave it out%s",
@@ -274,6 +301,10 @@ static bool say_gone(const struct facts *facts, struct text *text)
 {
         if (facts->stored_status != -ENOENT)
                 return false;
+        if (!ctl_is(facts->watch, "otherCluster") && add_refused(facts, text)) {
+                text_append_string(text, "; it was handled, and the watch does not know it any more");
+                return true;
+        }
         text_append_string(
                 text,
                 ctl_is(facts->watch, "otherCluster")
@@ -338,13 +369,16 @@ static bool say_changed(const struct facts *facts, struct text *text)
 static bool say_at_rest(const struct facts *facts, struct text *text)
 {
         char buffer[64];
+        bool refused = add_refused(facts, text);
 
-        text_append_string(text,
-                           "it is at rest: nothing that triggers a run has changed since its last success");
+        if (!refused)
+                text_append_string(
+                        text,
+                        "it is at rest: nothing that triggers a run has changed since its last success");
         if (ctl_number(facts->row, "next") > 0)
-                text_printf(text, "; it runs next in %s (%s), or when it changes",
+                text_printf(text, "; it runs next in %s (%s)%s",
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)),
-                            ctl_text(facts->row, "nextReason"));
+                            ctl_text(facts->row, "nextReason"), refused ? "" : ", or when it changes");
         return true;
 }
 
@@ -540,9 +574,14 @@ static int explain(cJSON *answer, const char *key, bool json)
 int ctl_explain(const char *runtime_directory, char **argument, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL;
-        int r = ctl_query(runtime_directory, "explain", argument, &answer, &error);
+        cJSON *answer = NULL, *status = NULL;
+        int r;
 
+        /* The operator asks the watchers which namespaces are refused only for a status. */
+        r = ctl_query(runtime_directory, "status", NULL, &status, &error);
+        cJSON_Delete(status);
+        if (r >= 0)
+                r = ctl_query(runtime_directory, "explain", argument, &answer, &error);
         if (r >= 0 && !json)
                 ctl_clean_texts(answer);
         if (r >= 0)

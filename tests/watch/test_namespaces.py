@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A watch of several namespaces, some of which the server refuses (403): the others go on without them."""
+import json
 import shutil
 
 import pytest
@@ -34,6 +35,10 @@ def elsewhere(listing, resource="widgets", version="example.com/v1"):
     return listing.devserver.api.resource(version, resource, "other")
 
 
+def explained(listing, key):
+    return json.loads(listing.operator.ctl.run("explain", "--json", "widgets", key).stdout)["conclusion"]
+
+
 def told(listing):
     return listing.operator.logs(message_id=MESSAGE_ID["NAMESPACE_REFUSED"])
 
@@ -60,6 +65,7 @@ def test_a_refused_namespace_leaves_the_others_alone(twofold):
     [degraded] = operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])
     assert "does not work in one of its namespaces" in degraded["message"]
     assert record["namespace"] == degraded["namespace"] == "other"
+    assert "its namespace other is refused (403)" in explained(twofold, "other/theirs")
     twofold.works("more")
     grant()
     twofold.ran("theirs")
@@ -67,6 +73,7 @@ def test_a_refused_namespace_leaves_the_others_alone(twofold):
     granted = twofold.operator.wait_for_log("namespace other is not refused any more", watch="widgets",
                                             message_id=MESSAGE_ID["NAMESPACE_GRANTED"])
     assert granted["namespace"] == "other"
+    wait_until(lambda: "it is at rest" in explained(twofold, "other/theirs"), "the end of the refusal in explain")
     twofold.stop()
 
 
@@ -81,6 +88,7 @@ def test_objects_of_a_refused_namespace_are_kept(twofold):
     grant = refuse(twofold, "other", "list", "watch", "get")
     twofold.devserver.close_watches("cut")
     twofold.wait_state("degraded")
+    assert "its namespace other is refused (403)" in explained(twofold, "other/kept")
     twofold.stop()
     elsewhere(twofold).delete("lost")
     twofold.operator.start_ready().wait_synced()
