@@ -610,5 +610,11 @@ NAME_OF(child_write_name, child_write, CHILD_WRITE_COUNT, "created", "changed", 
 NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
         "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned", "unavailable",
         "forbidden")
+
+bool run_result_is_run(enum run_result result)
+{
+        return result != RESULT_RETURNED;
+}
+
 NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
 NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")

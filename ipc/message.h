@@ -109,6 +109,7 @@ const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
 const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
+bool run_result_is_run(enum run_result result);          /* false: RESULT_RETURNED */
 const char *child_write_name(enum child_write what);     /* "created", "changed" ... */
 const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */

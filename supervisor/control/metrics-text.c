@@ -326,10 +326,13 @@ static void write_results(const struct supervisor *supervisor, struct text *text
                                     watch->config->name, known[k], result_count(&watch->metrics, known[k]));
         head(text, "reconciled_runs", COUNTER, "Runs by result.");
         FOREACH_WATCH(watch, &supervisor->controller)
-                for (int result = 0; result < RESULT_RETURNED; result++) /* those are no runs */
-                        text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
-                                    watch->config->name, run_result_name((enum run_result)result),
-                                    watch->metrics.result[result]);
+                for (enum run_result result = 0; result < RESULT_COUNT; result++)
+                        if (run_result_is_run(result))
+                                text_printf(text,
+                                            "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64
+                                            "\n",
+                                            watch->config->name, run_result_name(result),
+                                            watch->metrics.result[result]);
 }
 
 /* ---- histograms */
