@@ -123,14 +123,23 @@ def test_a_refusal_says_who_was_refused_where(devserver, operator, handler, stat
     assert ("`reconciledctl rbac` prints all it needs" in reason) == (status == 403), reason
 
 
-@pytest.mark.parametrize("answer, resource", [({"patch": {"spec": {"size": 1}}}, "widgets"), ({"children": [CHILD]}, "configmaps")])
-def test_a_write_for_which_a_right_is_missing_names_the_command_that_prints_it(devserver, operator, handler, widgets, answer, resource):
+@pytest.mark.parametrize("answer, resource, result", [
+    ({"patch": {"spec": {"size": 1}}}, "widgets", "forbidden"),
+    ({"children": [CHILD]}, "configmaps", "unavailable"),
+])
+def test_a_write_for_which_a_right_is_missing_names_the_command_that_prints_it(devserver, operator, handler, widgets, answer, resource, result):
+    """The result is that of docs/metrics.md: only a right to the watch's own kind concerns the whole watch."""
     devserver.fault(match={"resource": resource, "verb": "patch"}, times=0, status=403, reason="Forbidden", message="forbidden")
     handler.answer(answer)
     operator.configure(devserver, [watch("widgets", handler, retry={"first": "100ms"})])
     operator.start_ready().wait_synced()
     widgets.create("w")
     wait_until(lambda: "`reconciledctl rbac` prints all it needs" in operator.output.text(), "the advice")
+
+    def results():
+        return {run["result"] for run in json.loads(operator.ctl.run("history", "widgets", "-o", "json").stdout)["runs"]}
+
+    wait_until(lambda: results() == {result}, lambda: f"{result}: {results()}")
 
 
 def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, widgets, api):
