@@ -66,7 +66,9 @@ def test_the_cluster_keeps_nothing(devserver, operator, handler, by_hand, widget
     operator.configure(devserver, [watch("widgets", handler, finalizer=True, owns=[
         {"apiVersion": "v1", "kind": "ConfigMap"}])])
     before = widgets.create("w", {"size": 1})
-    shown = by_hand("run", "--object", "default/w").stdout
+    done = by_hand("run", "--object", "default/w")
+    shown = done.stdout
+    assert "was created" not in done.stderr, "nothing was"
     assert "+ status.size: 7" in shown and "+ create ConfigMap default/child" in shown
     assert "~ change Widget default/w\n" in shown and "+ create Widget" not in shown and "spec.size" not in shown, shown
     assert '+ metadata.finalizers[0]: "widgets.example.com/finalizer"' in shown

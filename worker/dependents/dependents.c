@@ -487,6 +487,8 @@ void dependents_tell(const struct dependents *dependents, const struct dependent
         snprintf(sequence, sizeof(sequence), "%llu", (unsigned long long)order->sequence);
         dependent_describe(dependent, name, sizeof(name));
         run_note_write(dependents->run, what, name, fields);
+        if (dependents->run->worker->config->dry_run)
+                return;
         log_write(write_table[what].level, write_table[what].message_id,
                   LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
                              {"RECONCILED_UID", order->uid}, {"RECONCILED_OBJECT", name},
