@@ -200,6 +200,28 @@ static bool is_counted(const struct dependent_list *list, size_t count, const st
         return false;
 }
 
+/* Whether the configuration of a watch allows children of the object there, or patches, or the ledger's row knows some. */
+static bool knows_namespace(const struct run *run, const struct dependent *dependent)
+{
+        const char *at = run->order->kinds;
+        struct child_kind entry;
+
+        for (size_t i = 0; i < run->worker->watch_count; i++)
+                for (int is_patch = 0; is_patch < 2; is_patch++)
+                        if (!(confined_judge(run->worker->watch[i].config, is_patch, run->order->key,
+                                             dependent->api_version, dependent->kind,
+                                             dependent->namespace_name) &
+                              CONFINED_NAMESPACE))
+                                return true;
+        while (child_kinds_next(&at, &entry))
+                if (child_kind_is(&entry, dependent->api_version, dependent->kind) &&
+                    entry.namespace_name.size == strlen(dependent->namespace_name) &&
+                    memcmp(entry.namespace_name.start, dependent->namespace_name,
+                           entry.namespace_name.size) == 0)
+                        return true;
+        return false;
+}
+
 size_t confine_list(const struct run *run, struct dependent_list *list)
 {
         size_t strangers = 0, beyond = 0;
@@ -207,6 +229,12 @@ size_t confine_list(const struct run *run, struct dependent_list *list)
         for (size_t i = 0; i < list->count; i++) {
                 struct dependent *dependent = &list->item[i];
 
+                if (!knows_namespace(run, dependent)) {
+                        dependent->stranger = false;
+                        dependent->beyond = true;
+                        beyond++;
+                        continue;
+                }
                 if (confine_knows(run, dependent->api_version, dependent->kind))
                         continue;
                 dependent->stranger = is_counted(list, i, dependent) || strangers++ < STRANGERS_MAX;
@@ -229,9 +257,9 @@ void confine_list_and_tell(const struct run *run, const char *what, struct depen
                 LOG_WARNING, MESSAGE_ID_STRANGE_KINDS,
                 LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
                            {"RECONCILED_UID", run->order->uid}),
-                "watch %s, %s: %zu %s of its list of %s, like %s, %s left alone: the list names more than %d kinds "
-                "that neither the configuration nor the state folder knows, so somebody else may have written it; "
-                "if they are its %s, add their kinds to the configuration",
+                "watch %s, %s: %zu %s of its list of %s, like %s, %s left alone: the list names namespaces, or more "
+                "than %d kinds, that neither the configuration nor the state folder knows, so somebody else may have "
+                "written it; if they are its %s, add their kinds and namespaces to the configuration",
                 run->order->watch, run->order->key, beyond, counted(beyond, "entry", "entries"), what,
                 dependent_describe(&list->item[first], name, sizeof(name)), counted(beyond, "is", "are"),
                 STRANGERS_MAX, what);

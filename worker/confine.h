@@ -13,7 +13,7 @@ bool confine_answer(struct run *run);
 /*
  * Anybody who may write to an object may write to the lists on it. Of kinds that neither the configuration of any watch nor the
  * ledger's row knows, only the first few are looked for: enough for those that the configuration has dropped and the ledger has
- * lost. The others are marked and left alone. Returns how many these are. what: "children", "patches".
+ * lost. The others, and what is in a namespace that neither knows, are marked and left alone. Returns how many these are. what: "children", "patches".
  */
 size_t confine_list(const struct run *run, struct dependent_list *list);
 void confine_list_and_tell(const struct run *run, const char *what, struct dependent_list *list);

@@ -34,7 +34,7 @@
 #include "ipc/run-reason.h"
 
 #define QUEUE_AGEING        8
-#define QUEUE_PATIENCE_USEC (60 * UINT64_C(1000000))
+#define QUEUE_PATIENCE_USEC (2 * UINT64_C(1000000))
 
 struct queue;
 

@@ -338,3 +338,20 @@ def test_retry_by_hand(configured, operator, handler, widgets):
     handler.wait_finished(name="a", count=2)
     assert operator.ctl.run("retry", "widgets", "default/none").returncode == 70
     operator.stop()
+
+
+def test_a_suspect_of_a_death_by_force_runs_soon_beside_a_crowd(devserver, operator, handler, widgets):
+    """It runs alone; but it does not wait until the crowd is at rest, which is never."""
+    for n in range(10):
+        widgets.create(f"crowd{n}")
+    handler.behave(f"""case $RECONCILED_NAME in quiet) {handler.held};; *) echo '{{"requeueAfter":"1ms"}}';; esac""")
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("quiet")
+    handler.wait_for(name="quiet")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    handler.let_go()
+    operator.start_ready().wait_synced()
+    handler.wait_for(name="quiet", count=2, deadline=10)  # of a minute that it would wait otherwise
+    operator.stop()

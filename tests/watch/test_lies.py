@@ -81,3 +81,19 @@ def test_a_bookmark_of_another_kind_is_none(listing):
     listing.works()
     listing.stop()
     assert "999999" not in str([request["query"] for request in listing.watches()])
+
+
+@pytest.mark.parametrize("resource", ["widgets", "widgets/status"])
+def test_a_write_that_is_answered_with_another_object_blocks_nothing(devserver, operator, handler, widgets, resource):
+    """Its version would be one that the watch never comes to."""
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "y", "uid": "1", "resourceVersion": "9999999"}}
+    handler.behave("""printf '{"status":{"at":"%s"}}' "$(date +%N)" """)
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True, retry={"first": "50ms", "max": "100ms"})])
+    operator.start_ready().wait_synced()
+    devserver.fault(match={"verb": "patch", "resource": resource}, times=1, status=200, body=json.dumps(other),
+                    contentType="application/json")
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    handler.wait_finished(name="a", where=lambda request: request.object.get("spec", {}).get("size") == 2)
+    operator.stop()

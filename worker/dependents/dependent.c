@@ -299,12 +299,17 @@ bool dependent_is_same(const struct dependent *a, const struct dependent *b)
                dependent_is_same_kind(a, b);
 }
 
-bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent)
+struct dependent *dependent_list_find(const struct dependent_list *list, const struct dependent *dependent)
 {
         for (size_t i = 0; i < list->count; i++)
                 if (dependent_is_same(&list->item[i], dependent))
-                        return true;
-        return false;
+                        return &list->item[i];
+        return NULL;
+}
+
+bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent)
+{
+        return dependent_list_find(list, dependent) != NULL;
 }
 
 int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list)

@@ -25,8 +25,9 @@ struct dependent {
         struct kube_resource resource; /* plural NULL: not known yet */
         unsigned lookups;              /* of its kind, in this run */
         bool recorded, applied, failed;
-        bool stranger;         /* only the list on the object knows its kind (confine.h); and: */
-        bool beyond;           /* ... there are too many such kinds: it is left alone */
+        bool stranger; /* only the list on the object knows its kind (confine.h); and: */
+        bool beyond;   /* ... there are too many such kinds: it is left alone */
+        bool doubted; /* only the list on the object names it, among too many: its label must tell (recall.h) */
         bool namespace_filled; /* the handler gave none */
         bool is_new;           /* it did not belong to the object before this run */
         bool adopt, release;   /* as the answer wants it: takes what nobody has, or lets go of it */
@@ -86,6 +87,8 @@ int dependent_list_add(struct dependent_list *list, struct dependent *dependent)
 /* Adds a copy of what identifies it, unless the list has it already. */
 int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list);
 bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent);
+/* The list's own item; NULL: it has none. */
+struct dependent *dependent_list_find(const struct dependent_list *list, const struct dependent *dependent);
 
 /* Whether both are the same object, or of the same kind; the version of the API makes no difference. */
 bool dependent_is_same(const struct dependent *a, const struct dependent *b);

@@ -120,6 +120,28 @@ bool dependents_is_claimed(const struct kube_error *error)
                strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
 }
 
+/* Whoever may write to the object may name in its list what nobody may see. What nothing else knows holds no finalizer. */
+static bool leave_stranger(struct dependents *dependents, const struct dependent *dependent,
+                           const struct kube_error *error)
+{
+        const struct message_run *order = dependents->run->order;
+        char name[600];
+
+        if (!dependent || !dependent->stranger || dependents->phase != DEPENDENTS_PRUNE ||
+            (error->http_status != 403 && error->http_status < 500) || kube_error_wish_usec(error) > 0)
+                return false;
+        if (order->attempt == 1)
+                log_warning(
+                        "watch %s, %s: %s is left alone: only the list on the object knows its kind, and the API "
+                        "server does not show it (HTTP %d); if it is a child, add its kind to the configuration",
+                        order->watch, order->key, dependent_describe(dependent, name, sizeof(name)),
+                        error->http_status);
+        for (size_t i = 0; i < dependents->known.count; i++)
+                if (dependent_is_same_kind(&dependents->known.item[i], dependent))
+                        dependents->known.item[i].beyond = true;
+        return true;
+}
+
 bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
                              const struct kube_response *response)
 {
@@ -128,6 +150,10 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
         char words[CONFIDENTIAL_WORDS_MAX], advised[256];
         bool secret;
 
+        if (leave_stranger(dependents, dependent, error)) {
+                dependents->position++;
+                return true;
+        }
         dependents->failed.refused += result != RESULT_RETRY;
         dependents->server.silent = dependents->server.silent || result == RESULT_UNAVAILABLE;
         dependents->failed.unauthorized = dependents->failed.unauthorized || error->http_status == 401;

@@ -77,7 +77,7 @@ struct dependents {
         bool owner_seen; /* the object is there, and not going: a reference that was taken off may come back */
 
         struct {
-                bool done;
+                bool done, doubted;
                 char *next_page; /* continue token; NULL: the first page */
                 size_t found;    /* that the list on the object lacked */
         } recall;

@@ -191,8 +191,8 @@ static int dependents_new(struct run *run, bool is_present, struct dependents **
         if (r >= 0 && !is_present)
                 confine_list_and_tell(run, "children", &dependents->known);
         dependents->present = is_present;
-        if (r >= 0 && !is_present)
-                r = recall_begin(dependents);
+        if (r >= 0)
+                r = is_present ? recall_doubt(dependents) : recall_begin(dependents);
         if (r >= 0 && !dependents->cleanup && !is_present)
                 r = dependent_list_from_answer(run->answer.dependents_text, &dependents->wanted);
         if (r < 0) {

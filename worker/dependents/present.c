@@ -146,7 +146,7 @@ int present_next(struct dependents *dependents)
 
                 if (r < 0)
                         return r;
-                if (r > 0)
+                if (r > 0 || dependent->beyond)
                         continue;
                 r = dependents_resolve(dependents, dependent);
                 return r != 0 ? r

@@ -34,6 +34,79 @@ static bool is_before(const struct dependent_list *list, size_t count, const cha
         return false;
 }
 
+/* ---- a list that nothing proves */
+
+#define LOOKS_MAX 50 /* entries that are asked for one by one, beside as many as the object had */
+#define LISTS_MAX 50
+
+static uint64_t hash_of(const struct dependent_list *list);
+static int add_lost(struct dependents *dependents, char *api_version, char *kind, char *namespace_name);
+
+static bool is_proven(const struct dependents *dependents)
+{
+        const char *kinds = dependents->run->order->kinds;
+
+        return !child_kinds_are_none(kinds) && hash_of(&dependents->known) == child_kinds_hash(kinds);
+}
+
+int recall_doubt(struct dependents *dependents)
+{
+        const struct run *run = dependents->run;
+        size_t looks = LOOKS_MAX, seen = 0;
+        int r = 0;
+
+        if (!child_kinds_are_none(run->order->kinds))
+                looks += child_kinds_count(run->order->kinds);
+        if (dependents->known.count <= looks || is_proven(dependents))
+                return 0;
+        for (size_t i = 0; i < dependents->known.count && r >= 0; i++) {
+                struct dependent *item = &dependents->known.item[i];
+
+                if (item->beyond || seen++ < looks)
+                        continue;
+                item->beyond = item->doubted = dependents->recall.doubted = true;
+                if (!dependents->present && dependents->lost.count < LISTS_MAX &&
+                    confine_knows(run, item->api_version, item->kind) &&
+                    !is_before(&dependents->lost, dependents->lost.count, item->api_version, item->kind,
+                               item->namespace_name))
+                        r = add_lost(dependents, strdup(item->api_version), strdup(item->kind),
+                                     strdup(item->namespace_name));
+        }
+        return r;
+}
+
+/* Those that were not found by their label, where it was looked for, are no children. */
+static void settle_doubted(struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->known.count; i++) {
+                struct dependent *item = &dependents->known.item[i];
+
+                item->settled =
+                        item->settled ||
+                        (item->doubted && is_before(&dependents->lost, dependents->lost.count,
+                                                    item->api_version, item->kind, item->namespace_name));
+        }
+}
+
+/* What is left alone does not become known to the ledger. */
+static void drop_left_alone(const struct dependents *dependents, struct dependent_list *list)
+{
+        size_t kept = 0;
+        bool any = false;
+
+        for (size_t i = 0; i < dependents->known.count && !any; i++)
+                any = dependents->known.item[i].beyond;
+        for (size_t i = 0; i < list->count && any; i++) {
+                const struct dependent *known = dependent_list_find(&dependents->known, &list->item[i]);
+
+                if (known && known->beyond)
+                        dependent_done(&list->item[i]);
+                else
+                        list->item[kept++] = list->item[i];
+        }
+        list->count = any ? kept : list->count;
+}
+
 /* The run did not come as far as to know what the object has now. */
 static bool kinds_are_as_before(const struct dependents *dependents, const char *record)
 {
@@ -96,6 +169,7 @@ int recall_kinds(const struct run *run, struct text *out)
                 dependent_list_done(&list);
                 return print_former_kinds(run, out);
         }
+        drop_left_alone(run->dependents, &list);
         text_append_string(out, run->versions.unknown ? "?" : "");
         if (list.count > 0)
                 text_printf(out, "%zu#%" PRIx64, list.count, hash_of(&list));
@@ -188,13 +262,14 @@ static int add_owned_kinds(struct dependents *dependents)
 int recall_begin(struct dependents *dependents)
 {
         const struct run *run = dependents->run;
+        bool is_none = child_kinds_are_none(run->order->kinds);
+        int r = 0;
 
-        if (dependents->known.count > 0 &&
-            (child_kinds_are_none(run->order->kinds) ||
-             hash_of(&dependents->known) == child_kinds_hash(run->order->kinds)))
-                return 0;
-        return child_kinds_are_none(run->order->kinds) ? add_owned_kinds(dependents)
-                                                       : add_entries(dependents, run->order->kinds);
+        if (!is_none && !is_proven(dependents))
+                r = add_entries(dependents, run->order->kinds);
+        else if (is_none && dependents->known.count == 0)
+                r = add_owned_kinds(dependents);
+        return r < 0 ? r : recall_doubt(dependents);
 }
 
 /* ---- asking for them */
@@ -217,6 +292,7 @@ static int take_item(const char *item, size_t size, void *userdata)
         struct dependents *dependents = userdata;
         const struct dependent *kind = dependents_current(dependents);
         struct dependent dependent = {.index = dependents->known.count};
+        struct dependent *known;
         struct scan_object object;
         int r = item ? scan_object(item, size, &object) : -EBADMSG;
 
@@ -230,8 +306,10 @@ static int take_item(const char *item, size_t size, void *userdata)
         dependent.kind = strdup(kind->kind);
         if (r >= 0 && (!dependent.api_version || !dependent.kind || !dependent.namespace_name))
                 r = -ENOMEM;
-        if (r < 0 || dependent_list_has(&dependents->known, &dependent) ||
-            !is_ours(dependents, &dependent, item, size)) {
+        known = r < 0 ? NULL : dependent_list_find(&dependents->known, &dependent);
+        if (r < 0 || known || !is_ours(dependents, &dependent, item, size)) {
+                if (known && known->doubted && is_ours(dependents, &dependent, item, size))
+                        known->beyond = known->doubted = false;
                 dependent_done(&dependent);
                 return r;
         }
@@ -337,8 +415,10 @@ int recall_next(struct dependents *dependents)
                 return 1;
         }
         dependents->recall.done = dependents->lost.count > 0;
-        if (dependents->recall.done)
+        if (dependents->recall.done) {
                 drop_kept(dependents);
+                settle_doubted(dependents);
+        }
         /* An object that is new to this watch, and another's before, has lost nothing. */
         if (dependents->recall.done && dependents->run->object.json && dependents->recall.found > 0)
                 log_warning(

@@ -11,6 +11,12 @@
 
 /* Reads which kinds to look for into dependents->lost; none where the annotation has all of them. 0, -ENOMEM. */
 int recall_begin(struct dependents *dependents);
+/*
+ * Anybody may have written the list. If the ledger does not prove it, and it has many more entries than the object had children,
+ * the first of these are asked for one by one, and of the others those are children that their label finds. They are marked
+ * (`beyond`, `doubted`). 0, -ENOMEM.
+ */
+int recall_doubt(struct dependents *dependents);
 /* A phase (phases.c). */
 int recall_next(struct dependents *dependents);
 /* For the ledger: how many dependents the object has now, and their kinds, each with its namespace, if it has one, and

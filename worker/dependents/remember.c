@@ -7,6 +7,7 @@
 
 #include "worker/confine.h"
 #include "worker/dependents/notes.h"
+#include "worker/dependents/recall.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
 #include "worker/write/step.h"
@@ -66,7 +67,7 @@ int remember_read(struct dependents *dependents)
                 r = read_other_records(dependents);
         if (r >= 0)
                 (void)confine_list(run, &dependents->known);
-        return r;
+        return r >= 0 && dependents->recall.doubted ? recall_doubt(dependents) : r;
 }
 
 int remember_join(struct dependents *dependents)

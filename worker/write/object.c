@@ -97,6 +97,9 @@ int object_take_result(struct run *run, const struct kube_response *response)
         char *version = NULL, *copy;
         int r = scan_object(response->body, response->body_size, &object);
 
+        /* An answer about another object says nothing about this one, nor about its version. */
+        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
+                r = -EBADMSG;
         if (r >= 0)
                 r = scan_string(object.resource_version, &version);
         if (r >= 0 && !run->now.foreign)
