@@ -28,7 +28,7 @@ def wait_life(operator, count, workers):
     """While one life ends, its processes are fewer and fewer, and nobody answers."""
     wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["STARTED"])) == count, lambda: operator.output.text())
     wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) >= count, "it to be ready again")
-    assert len(operator.children("worker")) == workers
+    wait_until(lambda: len(operator.children("worker")) == workers, lambda: f"its workers: {operator.children()}")
 
 
 def go(operator, handler, workers=3):
