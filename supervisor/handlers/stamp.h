@@ -5,7 +5,8 @@
  * one more attempt then (lib/controller/due/retry-kept.h), and after each reload.
  *
  * The stamp covers: our own version, the kind of the handler, its arguments, size and mtime of those that are
- * regular files, the names of its environment, and `handler.version`. It covers no value of the environment,
+ * regular files, the names of its environment, `handler.version`, and what its answers may write: `owns`,
+ * `children.kinds`, `children.namespaces` and `patches` of the watch. It covers no value of the environment,
  * which may be secret, and no inode, which another node gives to the same image. What a program loads by
  * itself is unknown here.
  */
@@ -16,7 +17,7 @@
 struct supervisor;
 struct watch;
 
-uint64_t handler_stamp(const struct config_handler *handler); /* never 0 */
+uint64_t handler_stamp(const struct config_watch *config); /* never 0 */
 /* A process that serves, and a worker that has loaded a plugin, have the program of their start. Whether the files
  * are others now; they are looked at, and nothing is kept. */
 bool handler_is_stale(const struct watch *watch);

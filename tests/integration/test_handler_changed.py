@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was given up gets one more attempt: after each reload, and at a start that finds another handler."""
+import json
 import os
 import signal
 
@@ -182,6 +183,40 @@ def test_all_that_makes_a_handler_counts(start, operator, handler, widgets, what
     operator.stop()
     for file in operator.state_directory.glob("ledger.sqlite*"):
         assert b"secret-one" not in file.read_bytes(), "values may be secret"
+
+
+CONFIGMAP, SERVICE = {"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Service"}
+
+
+# tests/unit/supervisor/test-stamp.c has the other keys.
+@pytest.mark.parametrize("answer, refused, allowed", [
+    ({"children": [{**CONFIGMAP, "metadata": {"name": "%s"}}]},
+     {"children": {"kinds": [SERVICE]}}, {"children": {"kinds": [SERVICE, CONFIGMAP]}}),
+    ({"patches": [{**CONFIGMAP, "metadata": {"name": "%s", "namespace": "other"}, "data": {"a": "1"}}]},
+     {"patches": [CONFIGMAP], "finalizer": True}, {"patches": [{**CONFIGMAP, "namespaces": ["other"]}], "finalizer": True}),
+], ids=["children", "patches"])
+def test_what_the_handler_may_write_counts(start, devserver, operator, handler, widgets, answer, refused, allowed):
+    """What was refused because of the configuration is tried again at a start with one that allows it."""
+    devserver.api.resource("v1", "namespaces").create("other")
+    if "patches" in answer:
+        for name in ("refused", "refused-too"):
+            devserver.api.resource("v1", "configmaps", "other").create(name, data={})
+    handler.behave(f"""printf '{json.dumps({**answer, "status": {"by": "mended"}})}' "$RECONCILED_NAME\"""")
+    start(**refused)
+    wait_walked(operator)
+    widgets.create("refused")
+    wait_failing(operator, 1, 1)
+    assert "add to watch widgets" in operator.ctl.run("explain", "widgets", "default/refused").stdout
+    operator.stop()
+    operator.start_ready().wait_synced()
+    widgets.create("refused-too")
+    wait_failing(operator, 2, 2)
+    assert len(handler.requests(name="refused")) == 1, "the same configuration is no reason"
+    operator.stop()
+    start.configure(**allowed)
+    operator.start_ready().wait_synced()
+    wait_mended(widgets, "refused", "refused-too")
+    operator.stop()
 
 
 def test_a_version_may_come_from_the_operators_environment(start, operator, handler, widgets):

@@ -44,9 +44,14 @@ static void write_file(const char *name, const char *content, time_t mtime)
         assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
+static uint64_t stamp_of(const struct config_handler *handler)
+{
+        return handler_stamp(&(struct config_watch){.handler = *handler});
+}
+
 static void assert_same(const struct config_handler *a, const struct config_handler *b, bool same)
 {
-        assert_int_equal(handler_stamp(a) == handler_stamp(b), same);
+        assert_int_equal(stamp_of(a) == stamp_of(b), same);
 }
 
 #define ARGUMENTS(...)                                                                                      \
@@ -90,6 +95,34 @@ static void test_names_of_the_environment_count(void **state)
                 true);
 }
 
+/* What was refused for the sake of the configuration is tried again with one that allows it. */
+static void test_what_answers_may_write_counts(void **state)
+{
+        char *text[] = {(char[]){"a"}, (char[]){"b"}};
+        char *turned[] = {text[1], text[0]};
+        struct config_owned map = {.api_version = (char[]){"v1"}, .kind = (char[]){"ConfigMap"}},
+                            there = map;
+        const struct config_watch row[] = {
+                {.name = NULL},
+                {.owns = &map, .owns_count = 1},
+                {.answers = &map, .answers_count = 1},
+                {.patches = &map, .patches_count = 1},
+                {.patches = &there, .patches_count = 1},
+                {.child_namespace = text, .child_namespace_count = 1},
+                {.child_namespace = text, .child_namespace_count = 2},
+        };
+
+        (void)state;
+        there.namespace = text;
+        there.namespace_count = 1;
+        for (size_t a = 0; a < ELEMENTS(row); a++)
+                for (size_t b = 0; b < ELEMENTS(row); b++)
+                        assert_int_equal(handler_stamp(&row[a]) == handler_stamp(&row[b]), a == b);
+        assert_true(handler_stamp(
+                            &(struct config_watch){.child_namespace = turned, .child_namespace_count = 2}) ==
+                    handler_stamp(&row[ELEMENTS(row) - 1]));
+}
+
 static void test_size_and_time_of_files_count(void **state)
 {
         const struct config_handler script = {ARGUMENTS("/none", path)};
@@ -98,23 +131,23 @@ static void test_size_and_time_of_files_count(void **state)
         (void)state;
         for (size_t i = 0; i < 2; i++) {
                 const struct config_handler *handler = i == 0 ? &script : &relative;
-                uint64_t missing = handler_stamp(handler), one, later, earlier, longer;
+                uint64_t missing = stamp_of(handler), one, later, earlier, longer;
 
                 write_file(path, "one", 1000);
-                one = handler_stamp(handler);
+                one = stamp_of(handler);
                 write_file(path, "two", 1000);
-                assert_int_equal(one, handler_stamp(handler));
+                assert_int_equal(one, stamp_of(handler));
                 write_file(path, "one", 1001);
-                later = handler_stamp(handler);
+                later = stamp_of(handler);
                 write_file(path, "one", 999);
-                earlier = handler_stamp(handler);
+                earlier = stamp_of(handler);
                 write_file(path, "one and a half", 1000);
-                longer = handler_stamp(handler);
+                longer = stamp_of(handler);
                 assert_true(missing != one && one != later && one != earlier && one != longer);
                 assert_int_equal(chmod(path, 0111), 0); /* no right to read it is needed */
-                assert_int_equal(longer, handler_stamp(handler));
+                assert_int_equal(longer, stamp_of(handler));
                 assert_int_equal(unlink(path), 0);
-                assert_int_equal(missing, handler_stamp(handler));
+                assert_int_equal(missing, stamp_of(handler));
         }
 }
 
@@ -127,9 +160,9 @@ static void test_links_are_followed(void **state)
         (void)state;
         write_file(other_path, "one", 1000);
         assert_int_equal(symlink("other", path), 0);
-        one = handler_stamp(&handler);
+        one = stamp_of(&handler);
         write_file(other_path, "two", 1001);
-        assert_int_not_equal(one, handler_stamp(&handler));
+        assert_int_not_equal(one, stamp_of(&handler));
         assert_int_equal(unlink(path), 0);
         assert_int_equal(unlink(other_path), 0);
 }
@@ -137,11 +170,11 @@ static void test_links_are_followed(void **state)
 static void test_what_is_no_file_is_a_word(void **state)
 {
         const struct config_handler handler = {ARGUMENTS("/none", folder, path, "/dev/null", "", "-v")};
-        uint64_t without = handler_stamp(&handler);
+        uint64_t without = stamp_of(&handler);
 
         (void)state;
         assert_int_equal(mkfifo(path, 0600), 0);
-        assert_int_equal(without, handler_stamp(&handler));
+        assert_int_equal(without, stamp_of(&handler));
         assert_int_equal(unlink(path), 0);
 }
 
@@ -150,6 +183,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_settings_count),
                 cmocka_unit_test(test_names_of_the_environment_count),
+                cmocka_unit_test(test_what_answers_may_write_counts),
                 cmocka_unit_test(test_size_and_time_of_files_count),
                 cmocka_unit_test(test_links_are_followed),
                 cmocka_unit_test(test_what_is_no_file_is_a_word),
