@@ -142,7 +142,8 @@ int retry_kept_load(struct watch *watch, uint64_t stamp)
                 return 0;
         if (kept.stamp != 0) {
                 begin_walk(&watch->kept_walk, RETRY_GIVEN_UP);
-                tell_begun(watch->controller, watch->config->name, "its handler has changed (or what it may write)");
+                tell_begun(watch->controller, watch->config->name,
+                           "its handler has changed (or what it may write)");
         }
         return retry_kept_note(watch);
 }
