@@ -397,6 +397,6 @@ int ctl_retry_many(const char *runtime_directory, bool all, char **argument, boo
                                 all ? "no object has ever run, but for those in quarantine"
                                     : "no object has failed, but for those in quarantine");
         return ctl_done(json, answer,
-                        "%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`",
-                        count, counted(count, "object runs", "objects run"));
+                        "%" PRIu64 " %s due now; those in quarantine wait for `reconciledctl release`",
+                        count, counted(count, "object is", "objects are"));
 }

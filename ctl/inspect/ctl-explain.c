@@ -470,11 +470,12 @@ static void print_failures(const cJSON *row)
                 printf("last error  %s\n", last);
 }
 
-/* A conflict has its time in the queue alone. */
+/* A conflict has its time in the queue alone. What is queued comes before the time of its row. */
 static void print_next(const struct facts *facts, const cJSON *row)
 {
-        const cJSON *watch = facts->watch;
-        bool delayed = row == facts->row && strcmp(ctl_text(facts->queue, "state"), "delayed") == 0;
+        const char *state = row == facts->row ? ctl_text(facts->queue, "state") : "";
+        bool delayed = strcmp(state, "delayed") == 0, queued = strcmp(state, "queued") == 0;
+        bool paused = ctl_number(facts->watch, "pausedSince") > 0;
         uint64_t next = ctl_number(row, "next"), due_in = ctl_number(facts->queue, "dueIn");
         char buffer[64];
 
@@ -483,10 +484,13 @@ static void print_next(const struct facts *facts, const cJSON *row)
                        ctl_text(facts->queue, "reason"));
                 return;
         }
-        if (next == 0)
+        if (next == 0 && !queued)
                 return;
-        if (ctl_number(watch, "pausedSince") > 0 && next < clock_realtime_usec())
-                printf("next try    when the watch is resumed (%s)\n", ctl_text(row, "nextReason"));
+        if (paused && (queued || next < clock_realtime_usec()))
+                printf("next try    when the watch is resumed (%s)\n",
+                       queued ? ctl_text(facts->queue, "reason") : ctl_text(row, "nextReason"));
+        else if (queued)
+                printf("next try    when a worker is free (%s)\n", ctl_text(facts->queue, "reason"));
         else
                 printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
                        ctl_text(row, "nextReason"));

@@ -107,7 +107,7 @@ def test_what_was_done_for_programs(configured, devserver, handler, widgets):
     assert (refused.returncode, refused.stdout) == (70, "") and "there is no watch" in refused.stderr
     assert as_json(configured, "resume", "widgets")["message"] == "watch widgets is resumed"
     found = as_json(configured, "retry", "--all-failed")
-    assert (found["done"], found["objects"]) == (True, 1) and "1 object runs again" in found["message"]
+    assert (found["done"], found["objects"]) == (True, 1) and "1 object is due now" in found["message"]
     handler.wait_finished(name="a", count=2)
     assert as_json(configured, "retry", "widgets", "default/a")["done"]
     handler.wait_finished(name="a", count=3)

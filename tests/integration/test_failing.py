@@ -103,7 +103,7 @@ def test_all_of_them_run_again(start, operator, handler, widgets, refused):
     wait_counts(operator, (3, 1, 1))
     (handler.folder / "mended").touch()
     done = operator.ctl.run("retry", "--all-failed")
-    assert done.returncode == 0 and "3 objects run again now" in done.stdout
+    assert done.returncode == 0 and "3 objects are due now" in done.stdout
     wait_counts(operator, (0, 0, 0))
     operator.stop()
     assert len(handler.requests(name="ok")) == 1, "what is well is left alone"
@@ -115,7 +115,7 @@ def test_short_backoffs_end_as_well(start, operator, handler, widgets):
     widgets.create("retry")
     wait_counts(operator, (1, 0, 0))
     wait_until(lambda: operator.ctl.status()["watches"][0]["waiting"] == 1, "its backoff, in the queue")
-    assert "1 object runs again now" in operator.ctl.run("retry", "--all-failed", "widgets").stdout
+    assert "1 object is due now" in operator.ctl.run("retry", "--all-failed", "widgets").stdout
     handler.wait_finished(name="retry", count=2, deadline=15)
     wait_until(lambda: operator.ctl.status()["failing"][0]["attempts"] == 2, "the second failure to be known")
     (handler.folder / "mended").touch()
@@ -135,7 +135,7 @@ def test_what_is_under_way_runs_once_more(start, operator, handler, widgets):
     # its request is recorded before it looks for what is mended
     wait_until((folder / "waits").exists, "the second run to have found nothing mended")
     (folder / "mended").touch()
-    assert "1 object runs" in operator.ctl.run("retry", "--all-failed").stdout
+    assert "1 object is due" in operator.ctl.run("retry", "--all-failed").stdout
     wait_until(lambda: json.loads(operator.ctl.run("explain", "--json", "widgets", "default/retry").stdout)["queue"]["state"]
                == "running-dirty", "one more run to be wanted")
     (folder / "go").touch()
@@ -155,7 +155,7 @@ def test_many(start, operator, handler, widgets):
     assert len(operator.ctl.status()["failing"]) == 100
     assert "... and 150 more: reconciledctl get failing" in operator.ctl.run("status").stdout
     (handler.folder / "mended").touch()
-    assert "160 objects run" in operator.ctl.run("retry", "--all-failed").stdout
+    assert "160 objects are due" in operator.ctl.run("retry", "--all-failed").stdout
     wait_until(lambda: counts(operator) == (0, 0, 0), "all of them to succeed", 60)
     operator.stop()
     assert handler.count() == 320

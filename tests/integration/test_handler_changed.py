@@ -400,7 +400,7 @@ def test_all_objects_run_again_by_hand(start, operator, handler, widgets, when):
     for name in names:
         handler.wait_finished(name=name)
     handler.behave(f"while [ ! -e {gate} ]; do sleep 0.02; done; {MENDED}")
-    assert "62 objects run again now" in operator.ctl.run("retry", "--all", "widgets").stdout
+    assert "62 objects are due now" in operator.ctl.run("retry", "--all", "widgets").stdout
     if when == "during":
         handler.wait_for(name="ok-0", count=2)
         os.kill(operator.pid, signal.SIGKILL)

@@ -77,7 +77,7 @@ def test_nothing_of_it_runs_also_after_a_restart(start, operator, handler, widge
 
 def test_what_runs_is_finished(start, operator, handler, widgets):
     handler.behave(f"{handler.held}; echo '{{\"status\": {{\"seen\": true}}}}'")
-    start()
+    start(resync="10h")
     widgets.create("a")
     handler.wait_for(name="a")
     wait_until(lambda: "1 running, 0 queued, 0 waiting" in operator.status_text, "systemd's status line to count it")
@@ -86,6 +86,7 @@ def test_what_runs_is_finished(start, operator, handler, widgets):
     handler.let_go()
     wait_until(lambda: widgets.get("a").get("status"), "its outcome")
     wait_known(operator, 1)
+    assert "next try    when the watch is resumed (changed)" in ctl(operator, "explain", "widgets", "default/a")
     wait_until(lambda: "0 running, 1 queued, 0 waiting, 1 paused" in operator.status_text, "systemd's status line")
     assert handler.count() == 1
     ctl(operator, "resume", "widgets")
