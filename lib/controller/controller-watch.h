@@ -70,7 +70,8 @@ struct watch {
         uint64_t started;            /* by the ledger's clock */
         bool synced, checked, swept; /* swept: its watcher has announced all */
         bool other_cluster;          /* than the one that its rows belong to: no deletion is found */
-        uint64_t synced_realtime, objects, generation;
+        uint64_t synced_realtime;    /* the last list, or recovery */
+        uint64_t objects, generation;
         uint64_t epoch, epoch_since; /* by the ledger's clock (change/epoch.h) */
         char *resource_version;      /* may be NULL */
         struct refusal refusal;

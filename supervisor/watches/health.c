@@ -73,6 +73,8 @@ int health_review(struct watch *watch)
                         log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED,
                                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                                   "watch %s works again", watch->config->name);
+                if (!was_well && watch->synced)
+                        watch->synced_realtime = watch->controller->now.realtime;
                 return 0;
         }
         if (text_replace(&place_of(watch)->degraded_reason, trouble->reason) < 0)

@@ -135,6 +135,7 @@ def test_a_gap_in_our_rights_is_a_matter_of_the_watch(configured, devserver, wid
     operator.wait_for_log("works again", message_id=MESSAGE_ID["WATCH_RECOVERED"])
     wait_until(is_written(widgets, "a"), "the status")
     assert state(operator)["state"] == "in-sync" and not operator.ctl.status()["quarantine"]
+    assert state(operator)["syncedSince"] > said["degradedSince"], "since the recovery"
     operator.stop()
 
 
