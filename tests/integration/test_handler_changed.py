@@ -123,7 +123,8 @@ def test_a_reload_by_a_restart_in_place_is_a_reload(start, operator, handler, wi
     operator.wait_for_log("has restarted in place")
     handler.wait_finished(name="permanent", count=2)
     operator.stop()
-    assert len(handler.requests(name="permanent")) == 2 and len(said(operator)) == 1
+    assert [run.body["reason"] for run in handler.requests(name="permanent")] == ["added", "handlerChanged"]
+    assert len(said(operator)) == 1
 
 
 def test_a_wrong_file_gives_no_attempt(start, operator, handler, widgets):

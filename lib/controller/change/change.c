@@ -115,9 +115,10 @@ static int back_off(struct watch *watch, const struct record_change *change, con
 {
         uint64_t now = ledger_time(watch->controller);
         uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
+        enum run_reason reason = row->next_reason == RUN_HANDLER_CHANGED ? RUN_HANDLER_CHANGED : RUN_RETRY;
 
         return delay > DELAY_IN_QUEUE_USEC ? 0
-                                           : change_push(watch, change, change->kind, row, RUN_RETRY, delay);
+                                           : change_push(watch, change, change->kind, row, reason, delay);
 }
 
 /* The operator died in a run of this object that was not for a change (the object was settling, or was due).
