@@ -306,7 +306,7 @@ struct server {
 
 /* account: "namespace/name" of the service account that the handler is to be; NULL: none. */
 _noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file,
-                                   const char *account, int output, pid_t parent)
+                                   const char *namespaces, const char *account, int output, pid_t parent)
 {
         sigset_t none;
 
@@ -316,7 +316,7 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
         dup2(output, STDOUT_FILENO);
-        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file,
+        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file, namespaces,
               account ? "--service-account" : NULL, account, (char *)NULL);
         _exit(127);
 }
@@ -342,17 +342,35 @@ static int account_of(const struct config_watch *watch, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
+/* A file with the namespaces that `children.namespaces` names: real clusters have them. Those of the objects are
+ * made by the server. */
+static int write_namespaces(const char *path, const struct config_watch *watch)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "we");
+        bool failed;
+
+        if (!file)
+                return -errno;
+        for (size_t i = 0; i < watch->child_namespace_count; i++)
+                if (!strpbrk(watch->child_namespace[i], "*?!"))
+                        fprintf(file, "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: \"%s\"}\n",
+                                watch->child_namespace[i]);
+        failed = fflush(file) != 0;
+        return failed ? -EIO : 0;
+}
+
 static int server_start(struct server *server, const char *folder, const char *file,
                         const struct config_watch *watch)
 {
         _cleanup_free_ char *account = NULL;
         _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
+        _cleanup_free_ char *namespaces = format_string("%s/namespaces.yaml", folder);
         int output[2], r;
         pid_t parent;
         bool ready;
 
         server->kubeconfig = format_string("%s/kubeconfig", folder);
-        if (!path || !server->kubeconfig || account_of(watch, &account) < 0)
+        if (!path || !namespaces || !server->kubeconfig || account_of(watch, &account) < 0)
                 return -ENOMEM;
         if (access(path, X_OK) < 0) {
                 fprintf(stderr,
@@ -361,13 +379,16 @@ static int server_start(struct server *server, const char *folder, const char *f
                         path, strerror(errno));
                 return -EIO;
         }
+        r = write_namespaces(namespaces, watch);
+        if (r < 0)
+                return r;
         r = sys_pipe(output);
         if (r < 0)
                 return r;
         parent = getpid();
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, server->kubeconfig, file, account, output[1], parent);
+                exec_server(path, server->kubeconfig, file, namespaces, account, output[1], parent);
         close(output[1]);
         ready = server->pid > 0 && await_server(output[0]);
         close(output[0]);

@@ -48,6 +48,15 @@ def test_a_file_needs_no_cluster(devserver, operator, handler, by_hand, manifest
     assert handler.requests(name="w")[0].object["status"] == {"size": 3}
 
 
+def test_a_file_has_the_namespaces_of_children(devserver, operator, handler, by_hand, manifests):
+    handler.answer({"children": [{**CHILD, "metadata": {"name": "child", "namespace": "edge"}}]})
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "edge", "labels": {"of": "file"}}}
+    operator.configure(devserver, [watch("widgets", handler, children={"namespaces": ["edge", "team-*", "!team-b"]})])
+    for objects in ([widget()], [widget(), namespace]):
+        shown = by_hand("run", "--object", manifests(*objects)).stdout
+        assert "+ create ConfigMap edge/child" in shown and "! refused" not in shown
+
+
 def test_a_handler_with_a_user_runs_as_whoever_tries_it(devserver, operator, handler, by_hand, manifests):
     handler.behave("ulimit -d >\"$REQUEST.limit\"; id -u >\"$REQUEST.uid\"")
     operator.configure(devserver, [watch("widgets", handler, handler_options={"user": "games", "limits": {"memory": "1Gi"}})])
