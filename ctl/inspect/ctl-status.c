@@ -38,8 +38,7 @@ static void print_more(const cJSON *watch)
                ctl_number(watch, "relists"), ctl_text(watch, "kind"), ctl_text(watch, "apiVersion"));
 }
 
-/* Watches of what is owned have long names: WATCH.owns.KIND.NUMBER. */
-static int name_width(const cJSON *watches)
+int ctl_name_width(const cJSON *watches)
 {
         size_t width = 20, length;
         const cJSON *watch;
@@ -253,7 +252,7 @@ static void print_turns(const cJSON *turns)
 void ctl_print_status(const cJSON *status, bool wide)
 {
         const cJSON *item, *events, *left, *watches = cJSON_GetObjectItemCaseSensitive(status, "watches");
-        int width = name_width(watches);
+        int width = ctl_name_width(watches);
         char buffer[64];
 
         ctl_colour(COLOUR_BOLD);
@@ -266,7 +265,8 @@ void ctl_print_status(const cJSON *status, bool wide)
         printf("server    %s\nidentity  %s\n",
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
                ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
-        print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
+        if (wide)
+                print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
         if (ctl_number(status, "uninstallingSince") > 0)
                 printf("%s (user %" PRIu64 "); nothing else runs until: reconciledctl uninstall --cancel\n",
                        ctl_is(status, "uninstalled")

@@ -12,6 +12,8 @@
 
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status, bool wide);
+/* Columns of the names: those of owned kinds are long (WATCH.owns.KIND.NUMBER). */
+int ctl_name_width(const cJSON *watches);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
 
 /* Failures of an object since its last success, also those that count as no attempt (an outage); and in words:

@@ -169,7 +169,8 @@ static void draw_sums(struct picture *picture, const cJSON *now, const cJSON *be
              cJSON_GetArraySize(list(now, "quarantine")));
 }
 
-static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON *before, uint64_t usec)
+static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON *before, uint64_t usec,
+                       int width)
 {
         bool paused = ctl_number(watch, "pausedSince") > 0, trouble = ctl_text(watch, "reason")[0] != '\0';
         uint64_t runs = grown(watch, before, "runs"), time = grown(watch, before, "runTime");
@@ -184,7 +185,7 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
         if (runs > 0)
                 ctl_duration(time / runs, mean, sizeof(mean));
         line(picture, trouble || paused ? RED : PLAIN,
-             "%-20s %-9s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7s %8s",
+             "%-*s %-9s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7s %8s", width,
              ctl_text(watch, "name"), paused ? "paused" : ctl_text(watch, "state"),
              ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
              ctl_number(watch, "waiting"), ctl_number(watch, "failing"), per_second, mean);
@@ -196,13 +197,14 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
 static void draw_watches(struct picture *picture, const cJSON *now, const cJSON *before, uint64_t usec)
 {
         size_t most = picture->rows / 3, drawn = 0;
+        int width = ctl_name_width(list(now, "watches"));
         const cJSON *watch;
 
         line(picture, PLAIN, "%s", "");
-        line(picture, REVERSE, "%-20s %-9s %8s %7s %7s %7s %7s %7s %8s", "WATCH", "STATE", "OBJECTS",
+        line(picture, REVERSE, "%-*s %-9s %8s %7s %7s %7s %7s %7s %8s", width, "WATCH", "STATE", "OBJECTS",
              "QUEUED", "RUNNING", "WAITING", "FAILING", "RUNS/S", "MEAN");
         cJSON_ArrayForEach(watch, list(now, "watches")) if (drawn++ < most)
-                draw_watch(picture, watch, same_watch(before, watch), usec);
+                draw_watch(picture, watch, same_watch(before, watch), usec, width);
         if (drawn > most)
                 line(picture, PLAIN, "... and %zu more %s", drawn - most,
                      counted(drawn - most, "watch", "watches"));

@@ -61,6 +61,16 @@ def test_live(running, top, widgets, handler):
     given_back(screen)
 
 
+def test_long_names_keep_the_columns(devserver, operator, handler, top):
+    name = "widgets-of-the-whole-cluster"
+    operator.configure(devserver, [watch(name, handler, owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])])
+    operator.start_ready().wait_synced()
+    screen = top("--interval", "100ms", columns=160)
+    screen.wait_screen(f"{name}.owns.ConfigMap.0", "STATE")
+    head, *rows = [text for text in screen.screen() if text.startswith(("WATCH", name))]
+    assert len(rows) == 2 and {text[head.index("STATE"):].split()[0] for text in rows} == {"in-sync"}, rows
+
+
 def test_it_fits_the_terminal(running, top, widgets, handler):
     for number in range(40):
         widgets.create(f"permanent-{number}")
