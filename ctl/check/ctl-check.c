@@ -267,7 +267,7 @@ static void check_limits(struct report *report)
 
                 config_limits_weakened(watch, controllers, weakened, sizeof(weakened));
                 if (weakened[0])
-                        config_problem_add(&report->problems, watch, true, "handler.limits",
+                        config_problem_add(&report->problems, watch, 0, true, "handler.limits",
                                            "they cannot be enforced as configured, because %s: %s", why,
                                            weakened);
         }
@@ -318,6 +318,8 @@ struct config *ctl_load_config(const char *path)
         }
         if (r < 0 && !config_has_errors(&problems))
                 fprintf(stderr, "reconciledctl: the configuration: %s\n", strerror(-r));
+        if (r < 0 && !path)
+                fputs("reconciledctl: give the file with --config\n", stderr);
         config_problems_done(&problems);
         return r < 0 ? NULL : config;
 }

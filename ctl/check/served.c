@@ -179,8 +179,8 @@ static const char *version_with(struct served *served, const char *kind)
 
 /* ---- each kind */
 
-static void check_kind(struct served *served, const struct config_watch *watch, const char *key,
-                       const char *api_version, const char *kind)
+static void check_kind(struct served *served, const struct config_watch *watch, unsigned line,
+                       const char *key, const char *api_version, const char *kind)
 {
         const cJSON *list = resources_of(served, api_version);
         const char *near;
@@ -190,14 +190,14 @@ static void check_kind(struct served *served, const struct config_watch *watch, 
         if (cJSON_IsNull(list)) {
                 near = nearest_version(served, api_version);
                 if (!served->trouble)
-                        config_problem_add(served->problems, watch, !near || !watch->required, key,
+                        config_problem_add(served->problems, watch, line, !near || !watch->required, key,
                                            near ? "the server has no %s; did you mean \"%s\"?"
                                                 : "the server has no %s (is its CRD installed?)%s",
                                            api_version, near ? near : "");
         } else {
                 if (!near)
                         near = version_with(served, kind);
-                config_problem_add(served->problems, watch, !near || !watch->required, key,
+                config_problem_add(served->problems, watch, line, !near || !watch->required, key,
                                    near ? "the server has no kind %s in %s; did you mean \"%s\"?"
                                         : "the server has no kind %s in %s (is its CRD installed?)%s",
                                    kind, api_version, near ? near : "");
@@ -207,8 +207,12 @@ static void check_kind(struct served *served, const struct config_watch *watch, 
 static void check_listed(struct served *served, const struct config_watch *watch, const char *key,
                          const struct config_owned *listed, size_t count)
 {
-        for (size_t i = 0; i < count; i++)
-                check_kind(served, watch, key, listed[i].api_version, listed[i].kind);
+        char place[64];
+
+        for (size_t i = 0; i < count; i++) {
+                snprintf(place, sizeof(place), "%s[%zu]", key, i);
+                check_kind(served, watch, listed[i].line, place, listed[i].api_version, listed[i].kind);
+        }
 }
 
 /* ---- what exists, and may not be written any more */
@@ -366,19 +370,19 @@ static void tell_refused(const struct existing *existing)
                 if (told++ == REFUSED_MAX)
                         break;
                 config_problem_add(
-                        existing->served->problems, existing->watch, true,
+                        existing->served->problems, existing->watch, 0, true,
                         is_patch                ? "patches"
                         : wrong & CONFINED_KIND ? "children.kinds"
                                                 : "children.namespaces",
                         "%.0f of %s exist as %s of its objects, like %s: an answer that names one is refused, "
                         "because the configuration does not name the %s; if it is left out, or its object "
-                        "goes, it is %s as ever",
+                        "goes, it is %s as before",
                         number_of(item, "count"), item->string, what, ctl_text(item, "example"),
                         wrong & CONFINED_KIND ? "kind" : "namespace",
                         is_patch ? "given up" : "deleted or released");
         }
         if (count > REFUSED_MAX)
-                config_problem_add(existing->served->problems, existing->watch, true, "children",
+                config_problem_add(existing->served->problems, existing->watch, 0, true, "children",
                                    "so it is with %d more kinds and namespaces", count - REFUSED_MAX);
 }
 
@@ -396,7 +400,7 @@ static void check_existing(struct served *served, const struct config *config,
         tell_refused(&existing);
         if (served->trouble)
                 config_problem_add(
-                        served->problems, watch, true, "children",
+                        served->problems, watch, 0, true, "children",
                         "the server does not say which exist, so whether one would be refused is not "
                         "known: %s",
                         served->trouble);
@@ -435,7 +439,7 @@ char *served_check(const struct config *config, const struct kubeconfig *cluster
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
                 const struct config_watch *watch = &config->watch[i];
 
-                check_kind(&served, watch, "kind", watch->api_version, watch->kind);
+                check_kind(&served, watch, 0, "kind", watch->api_version, watch->kind);
                 check_listed(&served, watch, "children.kinds", watch->answers, watch->answers_count);
                 check_listed(&served, watch, "patches", watch->patches, watch->patches_count);
         }

@@ -56,8 +56,8 @@ void config_problems_done(struct config_problems *problems)
         *problems = (struct config_problems){0};
 }
 
-void config_problem_add(struct config_problems *problems, const struct config_watch *watch, bool warning,
-                        const char *key, const char *format, ...)
+void config_problem_add(struct config_problems *problems, const struct config_watch *watch, unsigned line,
+                        bool warning, const char *key, const char *format, ...)
 {
         struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
         _cleanup_text_ struct text text = TEXT_EMPTY;
@@ -68,13 +68,13 @@ void config_problem_add(struct config_problems *problems, const struct config_wa
                 return;
         problems->problem = grown;
         problem = &grown[problems->count];
-        *problem = (struct config_problem){.line = watch->line, .warning = warning};
+        *problem = (struct config_problem){.line = line > 0 ? line : watch->line, .warning = warning};
         text_printf(&text, "of watch %s: ", watch->name);
         va_start(arguments, format);
         text_vprintf(&text, format, arguments);
         va_end(arguments);
         problem->file = strdup(watch->file);
-        problem->key = strdup(key);
+        problem->key = format_string("%s.%s", watch->place, key);
         problem->text = text_take(&text);
         problems->count += problem->file && problem->key && problem->text;
 }

@@ -69,6 +69,7 @@ struct config_owned {
         bool metadata_only;
         char **namespace; /* of `patches`: where, beside the object's own namespace; patterns as of a watch */
         size_t namespace_count;
+        unsigned line;
 };
 
 #define WORKERS_MAX 64
@@ -135,7 +136,7 @@ struct config_watch {
         uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
         uint64_t initial_events_usec;                      /* default 30s */
         unsigned line;                                     /* where it stands, for later errors */
-        char *file;
+        char *file, *place;                                /* place: "watches[0]", "watches[0].owns[0]" */
 };
 
 struct config {
@@ -184,10 +185,10 @@ bool config_has_errors(const struct config_problems *problems); /* more than war
 struct config *config_new(void);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);
-/* One more, found later, at the place of the watch; the text begins with the watch's name. It is left out for lack of
- * memory. */
-void config_problem_add(struct config_problems *problems, const struct config_watch *watch, bool warning,
-                        const char *key, const char *format, ...) _printf_(5, 6);
+/* One more, found later. line: 0 for that of the watch; key: below the watch's place. The text begins with the watch's
+ * name. It is left out for lack of memory. */
+void config_problem_add(struct config_problems *problems, const struct config_watch *watch, unsigned line,
+                        bool warning, const char *key, const char *format, ...) _printf_(6, 7);
 /* "file:line: key: text" into `line`. */
 int config_problem_format(const struct config_problem *problem, struct text *line);
 DEFINE_CLEANUP(struct config *, config_free);

@@ -267,6 +267,7 @@ static void read_kinds(struct reader *reader, yaml_node_t *node, const char *pat
         }
         for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
              item++) {
+                yaml_node_t *entry = yaml_document_get_node(reader->document, *item);
                 struct config_owned *grown = reallocarray(*place, *count + 1, sizeof(*grown));
                 char inner[PATH_MAX_LENGTH];
 
@@ -275,10 +276,9 @@ static void read_kinds(struct reader *reader, yaml_node_t *node, const char *pat
                         return;
                 }
                 *place = grown;
-                grown[*count] = (struct config_owned){0};
+                grown[*count] = (struct config_owned){.line = (unsigned)entry->start_mark.line + 1};
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
-                read_mapping(reader, yaml_document_get_node(reader->document, *item), inner, keys,
-                             &grown[(*count)++]);
+                read_mapping(reader, entry, inner, keys, &grown[(*count)++]);
         }
 }
 
@@ -359,6 +359,7 @@ static void read_watches(struct reader *reader, yaml_node_t *node, const char *p
                 watch->line = (unsigned)entry->start_mark.line + 1;
                 (void)set_string(reader, &watch->file, reader->file);
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
+                (void)set_string(reader, &watch->place, inner);
                 read_mapping(reader, entry, inner, &watch_table, watch);
                 check_watch(reader, entry, inner, watch);
         }

@@ -110,6 +110,11 @@ def test_check_praises_nothing_that_it_then_refuses(operator, handler):
     assert "1 watch, 1 worker:" in done.stdout
 
 
+def test_a_configuration_that_nobody_named_names_the_option(operator):
+    done = operator.ctl.run("run", "--object", "default/w")
+    assert done.returncode == 78 and "reconciledctl: give the file with --config" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_says_who_was_refused_where(devserver, operator, handler, status):
     devserver.fault(match={"resource": "widgets"}, times=0, status=status, reason="Unauthorized", message="Unauthorized")
@@ -193,11 +198,11 @@ NOT_SERVED = [
     ({"apiVersion": "example.com/v2"}, 'the server has no example.com/v2; did you mean "example.com/v1"?'),
     ({"apiVersion": "exmaple.com/v1"}, 'the server has no exmaple.com/v1; did you mean "example.com/v1"?'),
     ({"apiVersion": "v2", "kind": "Pod"}, 'the server has no v2; did you mean "v1"?'),
-    ({"owns": [{"apiVersion": "v1", "kind": "configMap"}]}, 'did you mean "ConfigMap"?'),
+    ({"owns": [{"apiVersion": "v1", "kind": "configMap"}]}, 'watches[0].owns[0].kind: of watch widgets.owns.configMap.0: the server has no kind configMap in v1; did you mean "ConfigMap"?'),
     ({"children": {"kinds": [{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]}},
-     'children.kinds: of watch widgets: the server has no apps/v1beta1; did you mean "apps/v1"?'),
+     'watches[0].children.kinds[0]: of watch widgets: the server has no apps/v1beta1; did you mean "apps/v1"?'),
     ({"finalizer": True, "patches": [{"apiVersion": "v1", "kind": "Nod"}]},
-     'patches: of watch widgets: the server has no kind Nod in v1; did you mean "Node"?'),
+     'watches[0].patches[0]: of watch widgets: the server has no kind Nod in v1; did you mean "Node"?'),
     ({"owns": [{"apiVersion": "v1", "kind": "Deployment"}]}, 'the server has no kind Deployment in v1; did you mean "apps/v1"?'),
     ({"owns": [{"apiVersion": "apps/v1", "kind": "ConfigMap"}]}, 'the server has no kind ConfigMap in apps/v1; did you mean "v1"?'),
 ]
@@ -208,7 +213,10 @@ def test_check_asks_the_server_for_kinds(devserver, operator, first, said):
     operator.configure(devserver, [{**watch("widgets"), "handler": {"exec": ["/bin/true"]}, **first}])
     done = operator.ctl.check(operator.config_file)
     assert done.returncode == 78 and said in done.stdout and "no mistakes found" not in done.stdout, done
-    assert f"{operator.config_file}:4: " in done.stdout
+    lines = operator.config_file.read_text(encoding="utf-8").splitlines()
+    listed = first.get("owns") or first.get("patches") or first.get("children", {}).get("kinds")
+    line = max(number for number, text in enumerate(lines) if text.endswith(f" kind: {listed[0]['kind']}")) if listed else 4
+    assert f"{operator.config_file}:{line}: " in done.stdout, done.stdout
     assert not json.loads(operator.ctl.run("check", "--json", str(operator.config_file)).stdout)["valid"]
 
 

@@ -116,7 +116,7 @@ def test_check_says_what_does_not_hold(devserver, operator, handler):
     if "memory" not in controllers(UNIFIED):
         assert "handler.limits: warning: of watch widgets: they cannot be enforced as configured, because control groups" in said, said
         document = json.loads(operator.ctl.run("check", str(operator.config_file), "--json").stdout)
-        assert document["valid"] and document["problems"][0]["key"] == "handler.limits", document
+        assert document["valid"] and document["problems"][0]["key"] == "watches[0].handler.limits", document
 
 
 @pytest.mark.parametrize("limits, said", [

@@ -149,6 +149,7 @@ void watch_done(struct config_watch *watch)
         free(watch->owner);
         free(watch->filter);
         free(watch->file);
+        free(watch->place);
 }
 
 static void sub(char *out, size_t size, const char *path, const char *name)
@@ -606,7 +607,8 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->trigger_jq = strdup("");
         ret->filter = strdup("");
         ret->file = copy_or_empty(parent->file);
-        ret->line = parent->line;
+        ret->line = owned->line;
+        ret->place = format_string("%s.%s[%zu]", parent->place, is_related ? "related" : "owns", place);
         ret->trigger = TRIGGER_ANY;
         ret->on_deadline = parent->on_deadline;
         ret->deadline_usec = parent->deadline_usec;
@@ -617,7 +619,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->initial_events_usec = parent->initial_events_usec;
         return ret->name && ret->owner && ret->api_version && ret->kind && ret->label_selector &&
                                ret->field_selector && ret->related_names && ret->ready_condition &&
-                               ret->trigger_jq && ret->filter && ret->file
+                               ret->trigger_jq && ret->filter && ret->file && ret->place
                        ? copy_namespaces(parent, ret)
                        : -ENOMEM;
 }
