@@ -26,7 +26,7 @@ def test_verify(node):
 def test_exposure(node, unit):
     said = node.run("systemd-analyze", "security", unit, "--no-pager").stdout
     score = float(re.search(r"Overall exposure level for .*: ([0-9.]+)", said).group(1))
-    assert score <= 1.5, said
+    assert score <= 1.1, said
 
 
 def test_the_drop_ins_are_verified(node):
