@@ -73,6 +73,7 @@ static void event_pass_on(struct worker *from, const struct message_report *repo
 
 static int health_heard(struct watch *watch, const struct message *message)
 {
+        struct watch *owner = NULL;
         int r;
 
         if (message->type == MESSAGE_DEGRADED) {
@@ -91,6 +92,10 @@ static int health_heard(struct watch *watch, const struct message *message)
                         return 0;
                 place_of(watch)->heard.health = WATCH_HEALTHY;
                 recover(watch);
+                if (watch->config->owner)
+                        owner = watch_find(watch->controller, watch->config->owner);
+                if (owner) /* its objects may wait for this kind */
+                        recover(owner);
         }
         r = health_review(watch);
         owned_known(watch); /* what is not served is awaited no longer */

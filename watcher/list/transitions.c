@@ -263,6 +263,17 @@ static void replace_stream(struct stream *stream)
                 list_again(&watcher->stream[i]);
 }
 
+/* Runs that wait for this list look for its position in the store as soon as the recovery is told. */
+static int commit_before_recovery(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        int r = stream->failures.count > 0 ? positions_save(watcher) : 0;
+
+        if (r >= 0 && stream->failures.count > 0)
+                r = store_commit(watcher->store);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
 static void listed(struct stream *stream, const char *version)
 {
         struct watcher *watcher = stream->watcher;
@@ -277,6 +288,8 @@ static void listed(struct stream *stream, const char *version)
         stream->list_unpaged = stream->bad_line = stream->list_replaces = stream->resumed = false;
         probe_answered(stream);
         stream->synced = true;
+        if (commit_before_recovery(stream) < 0)
+                return;
         stream_succeeded(stream);
         synced_tell(watcher);
 }
