@@ -133,6 +133,9 @@ static int send_query(int fd, const char *command, char **argument, struct error
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
         sent = sys_send(fd, packet.data, packet.size);
+        /* Closed already: what it has said before, or that, is found out by reading. */
+        if (sent == -EPIPE || sent == -ECONNRESET)
+                return 0;
         return sent == -EAGAIN ? no_answer(error)
                : sent < 0      ? error_set(error, (int)sent, "%s", strerror((int)-sent))
                                : 0;
