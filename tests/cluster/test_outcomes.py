@@ -153,7 +153,7 @@ def test_a_finalizer_waits_for_the_children(start, handler, widgets, config_maps
 
 def test_an_invalid_patch_ends_the_operator(start, operator, handler, widgets):
     handler.answer({"patch": {"metadata": {"labels": {"not a label": "?"}}}})
-    start()
+    start(onUnrecoverable="crash")
     widgets.create("w")
     operator.wait_exit(expect=70)
     [cause] = operator.logs(level="critical")
