@@ -16,7 +16,7 @@
  *
  * RECONCILED_DEATH_STATFS=NUMBER: every file system is of this type.
  *
- * RECONCILED_DEATH_READS="TEXT ACT": a watcher that reads an object which holds the text.
+ * RECONCILED_DEATH_READS="TEXT ACT": a watcher that reads an object with an annotation whose key holds the text.
  *
  * RECONCILED_DEATH_WRITES="PROGRAM PATTERN ERRNO": writing to files whose path contains the pattern fails,
  * while the file $RECONCILED_DEATH_ARMED exists.
@@ -46,7 +46,6 @@
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "ipc/message.h"
 
@@ -247,34 +246,14 @@ EXPORTED ssize_t recv(int fd, void *buffer, size_t size, int flags)
 
 /* ---- reading */
 
-/* By this a watcher knows what has changed in an object: one of the two, by what the library can do. */
-static void look_for_deadly(const void *data, size_t size)
+/* A watcher looks for a slash in each key of annotations while it hashes an object, and nowhere else in what it reads. */
+EXPORTED void *memchr(const void *data, int byte, size_t size)
 {
-        if (reading >= 0 && memmem(data, size, deadly_text, strlen(deadly_text)))
+        char needle = (char)byte;
+
+        if (reading >= 0 && byte == '/' && memmem(data, size, deadly_text, strlen(deadly_text)))
                 act(reading);
-}
-
-EXPORTED XXH64_hash_t XXH3_64bits(const void *data, size_t size)
-{
-        static __typeof__(&XXH3_64bits) real;
-
-        look_for_deadly(data, size);
-        if (!real)
-                real = REAL(XXH3_64bits);
-        return real(data, size);
-}
-
-/* Of xxh_x86dispatch.h, which not every libxxhash has. */
-XXH64_hash_t XXH3_64bits_dispatch(const void *data, size_t size);
-
-EXPORTED XXH64_hash_t XXH3_64bits_dispatch(const void *data, size_t size)
-{
-        static __typeof__(&XXH3_64bits_dispatch) real;
-
-        look_for_deadly(data, size);
-        if (!real)
-                real = REAL(XXH3_64bits_dispatch);
-        return real(data, size);
+        return memmem(data, size, &needle, 1);
 }
 
 /* ---- the machine */

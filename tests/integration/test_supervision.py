@@ -212,9 +212,9 @@ def test_the_supervisor_links_no_http_and_no_tls(programs):
         assert name not in libraries
 
 
-def without_libcurl(operator, role):
-    folder = operator.folder / "libraries"
-    folder.mkdir()
+def without_libcurl(operator, role, folder=None):
+    folder = folder or operator.folder / "libraries"
+    folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     (folder / "libcurl.so.4").write_text("none\n", encoding="utf-8")
     operator.replace_child(role, f'#!/bin/sh\nLD_LIBRARY_PATH={folder} exec "$REAL" "$@"\n')
@@ -232,7 +232,10 @@ def test_a_worker_needs_libcurl_only_for_what_it_writes(configured, handler, wid
 
 
 def test_a_watcher_without_libcurl_ends_the_operator(configured):
-    without_libcurl(configured, "watcher")
+    configured.start_ready().wait_synced()
+    configured.stop()
+    [store] = (configured.state_directory / "store").iterdir()
+    without_libcurl(configured, "watcher", store)  # it may read no other folder of the operator
     configured.start()
     configured.wait_exit(expect=70)
     assert "no request can be sent to the API server" in cause(configured) and "libcurl.so.4" in cause(configured)
