@@ -71,7 +71,7 @@ enum run_action {
 /* After so many RESULT_BEHIND in a row, a second in all, a store is not expected to catch up soon. */
 #define BEHIND_MAX 50
 
-/* Of its credit a watcher keeps so much for a key of another namespace than the one that was announced last. */
+/* A watcher keeps this much of its credit for a key of another namespace than the last one that it announced. */
 #define CREDIT_SPARE 1
 
 enum run_result {

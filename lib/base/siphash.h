@@ -98,7 +98,7 @@ static inline struct siphash_sum siphash_finish(struct siphash *hash)
         return sum;
 }
 
-/* Of the bytes and nothing else, as the reference does it. */
+/* Hashes the bytes alone, as the reference implementation does. */
 static inline struct siphash_sum siphash_of(const uint8_t key[SIPHASH_KEY_SIZE], const void *bytes,
                                             size_t size)
 {

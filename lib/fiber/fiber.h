@@ -47,13 +47,13 @@ int fiber_start(struct fibers *fibers, const char *name, void (*entry)(void *use
 /* The one that runs; NULL: none does. */
 struct fiber *fiber_current(void);
 /*
- * Of the current fiber: waits until somebody wakes it. It may be woken for nothing, so what was waited for is asked
+ * Suspends the current fiber until somebody wakes it. It may be woken for nothing, so what was waited for is asked
  * again in a loop. `why` is for people, borrowed. 0; -ECANCELED, once for each fiber_cancel(): cleaning up may wait.
  */
 _warn_unused_ int fiber_suspend(const char *why) _suspends_;
-/* Of the current fiber: waits so long (CLOCK_BOOTTIME). 0; -ECANCELED; another error: there is no timer. */
+/* Suspends the current fiber for this time (CLOCK_BOOTTIME). 0; -ECANCELED; another error if there is no timer. */
 _warn_unused_ int fiber_sleep(uint64_t usec, const char *why) _suspends_;
-/* It goes on in a later turn. Of one that runs, its next wait ends at once. */
+/* The fiber goes on in a later round. If it runs now, its next wait ends at once. */
 void fiber_wake(struct fiber *fiber);
 
 /*

@@ -3,7 +3,7 @@
 /* What an answer may write beside its own object: kinds and namespaces that the configuration names. Pure data. */
 #include "ipc/message.h"
 
-/* What is wrong with it; 0: nothing. */
+/* Flags for what is wrong with a child or a patch; 0 if nothing is. */
 enum {
         CONFINED_KIND = 1, /* no entry names its kind, in any version */
         CONFINED_NAMESPACE =

@@ -40,7 +40,7 @@ struct hasher {
         size_t count; /* of what is in the sum */
 };
 
-/* Of a value. */
+/* Where a value stands in the object. */
 struct place {
         const struct siphash *above; /* the object or array */
         struct span key;             /* of a member; else empty */

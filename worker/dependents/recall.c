@@ -34,60 +34,6 @@ static bool is_before(const struct dependent_list *list, size_t count, const cha
         return false;
 }
 
-/* ---- a list that nothing proves */
-
-#define LOOKS_MAX 50 /* entries that are asked for one by one, beside as many as the object had */
-#define LISTS_MAX 50
-
-static uint64_t hash_of(const struct dependent_list *list);
-static int add_lost(struct dependents *dependents, char *api_version, char *kind, char *namespace_name);
-
-static bool is_proven(const struct dependents *dependents)
-{
-        const char *kinds = dependents->run->order->kinds;
-
-        return !child_kinds_are_none(kinds) && hash_of(&dependents->known) == child_kinds_hash(kinds);
-}
-
-int recall_doubt(struct dependents *dependents)
-{
-        const struct run *run = dependents->run;
-        size_t looks = LOOKS_MAX, seen = 0;
-        int r = 0;
-
-        if (!child_kinds_are_none(run->order->kinds))
-                looks += child_kinds_count(run->order->kinds);
-        if (dependents->known.count <= looks || is_proven(dependents))
-                return 0;
-        for (size_t i = 0; i < dependents->known.count && r >= 0; i++) {
-                struct dependent *item = &dependents->known.item[i];
-
-                if (item->beyond || seen++ < looks)
-                        continue;
-                item->beyond = item->doubted = dependents->recall.doubted = true;
-                if (!dependents->present && dependents->lost.count < LISTS_MAX &&
-                    confine_knows(run, item->api_version, item->kind) &&
-                    !is_before(&dependents->lost, dependents->lost.count, item->api_version, item->kind,
-                               item->namespace_name))
-                        r = add_lost(dependents, strdup(item->api_version), strdup(item->kind),
-                                     strdup(item->namespace_name));
-        }
-        return r;
-}
-
-/* Those that were not found by their label, where it was looked for, are no children. */
-static void settle_doubted(struct dependents *dependents)
-{
-        for (size_t i = 0; i < dependents->known.count; i++) {
-                struct dependent *item = &dependents->known.item[i];
-
-                item->settled =
-                        item->settled ||
-                        (item->doubted && is_before(&dependents->lost, dependents->lost.count,
-                                                    item->api_version, item->kind, item->namespace_name));
-        }
-}
-
 /* What is left alone does not become known to the ledger. */
 static void drop_left_alone(const struct dependents *dependents, struct dependent_list *list)
 {
@@ -258,6 +204,59 @@ static int add_owned_kinds(struct dependents *dependents)
         }
         return r;
 }
+
+/* ---- a list that nothing proves */
+
+#define LOOKS_MAX 50 /* entries that are asked for one by one, beside as many as the object had */
+#define LISTS_MAX 50
+
+static bool is_proven(const struct dependents *dependents)
+{
+        const char *kinds = dependents->run->order->kinds;
+
+        return !child_kinds_are_none(kinds) && hash_of(&dependents->known) == child_kinds_hash(kinds);
+}
+
+int recall_doubt(struct dependents *dependents)
+{
+        const struct run *run = dependents->run;
+        size_t looks = LOOKS_MAX, seen = 0;
+        int r = 0;
+
+        if (!child_kinds_are_none(run->order->kinds))
+                looks += child_kinds_count(run->order->kinds);
+        if (dependents->known.count <= looks || is_proven(dependents))
+                return 0;
+        for (size_t i = 0; i < dependents->known.count && r >= 0; i++) {
+                struct dependent *item = &dependents->known.item[i];
+
+                if (item->beyond || seen++ < looks)
+                        continue;
+                item->beyond = item->doubted = dependents->recall.doubted = true;
+                if (!dependents->present && dependents->lost.count < LISTS_MAX &&
+                    confine_knows(run, item->api_version, item->kind) &&
+                    !is_before(&dependents->lost, dependents->lost.count, item->api_version, item->kind,
+                               item->namespace_name))
+                        r = add_lost(dependents, strdup(item->api_version), strdup(item->kind),
+                                     strdup(item->namespace_name));
+        }
+        return r;
+}
+
+/* Those that were not found by their label, where it was looked for, are no children. */
+static void settle_doubted(struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->known.count; i++) {
+                struct dependent *item = &dependents->known.item[i];
+
+                item->settled =
+                        item->settled ||
+                        (item->doubted && is_before(&dependents->lost, dependents->lost.count,
+                                                    item->api_version, item->kind, item->namespace_name));
+        }
+}
+
+/* ---- both */
 
 int recall_begin(struct dependents *dependents)
 {
