@@ -112,6 +112,21 @@ def test_a_filter_keeps_objects_out(start, operator, handler, widgets):
     assert actions(handler, "on") == ["reconcile", "deleted"]
 
 
+def test_an_object_that_leaves_during_its_first_run_is_never_deleted(start, operator, handler, widgets):
+    handler.behave(handler.held)
+    start(filter=".spec.enabled")
+    widgets.create("off", spec={"enabled": True})
+    handler.wait_for(name="off")
+    widgets.merge_patch("off", {"spec": {"enabled": False}})
+    operator.wait_for_log("is no longer selected", key="default/off")
+    widgets.delete("off")
+    handler.let_go()
+    operator.wait_for_log("after the object had left the selection", key="default/off")
+    sync(handler, widgets, "on", enabled=True)
+    operator.stop()
+    assert actions(handler, "off") == ["reconcile"]
+
+
 def test_a_deletion_while_down_is_found_and_a_filtered_object_is_none(start, operator, handler, widgets):
     start(filter=".spec.enabled")
     for name in ("goes", "stays"):

@@ -243,11 +243,22 @@ static int leave_untold(struct watch *watch, const struct ledger_row *row)
         return 0;
 }
 
+/* A worker has the first run that this object ever had, so no earlier configuration has handed it out. */
+static bool is_in_first_run(const struct watch *watch, const struct record_change *change)
+{
+        const struct assignment *given = assign_find(watch, change->key, change->uid);
+
+        return given && given->is_first;
+}
+
 /* The watch may have wanted the finalizer until it was started anew. A run since then has taken it off, unless
  * that run was the one that tells that the object has left. */
-static bool may_have_finalizer(const struct watch *watch, const struct ledger_row *row)
+static bool may_have_finalizer(const struct watch *watch, const struct record_change *change,
+                               const struct ledger_row *row)
 {
-        return row && (row->unselected || row->handled_realtime < watch->started);
+        if (!row || is_in_first_run(watch, change))
+                return false;
+        return row->unselected || row->handled_realtime < watch->started;
 }
 
 /* Our finalizer must not stay on an object that we have nothing to do with, and its end is owed until another
@@ -259,7 +270,7 @@ static int leave_object(struct watch *watch, const struct record_change *change,
         const struct config_watch *config = watch->config;
         const struct ledger_row unknown = unknown_row(change);
         bool told = !change->first && (config->unselected || config->finalizer || config->shared ||
-                                       may_have_finalizer(watch, row));
+                                       may_have_finalizer(watch, change, row));
 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
