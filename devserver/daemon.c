@@ -81,11 +81,24 @@ static enum MHD_Result leave_unanswered(struct request *request)
         return flow_hang(request) < 0 ? MHD_NO : MHD_YES;
 }
 
+static bool is_to_be_late(const struct request *request)
+{
+        return !request->delayed && !request->hang && faults_latency(request) > 0;
+}
+
+static enum MHD_Result answer_later(struct request *request)
+{
+        request->delayed = true;
+        return flow_delay(request, faults_latency(request)) < 0 ? MHD_NO : MHD_YES;
+}
+
 static enum MHD_Result send_answer(struct request *request)
 {
         struct MHD_Response *response;
         enum MHD_Result r;
 
+        if (is_to_be_late(request))
+                return answer_later(request);
         if (request->hang || request->drop)
                 return leave_unanswered(request);
         response = make_response(request);
@@ -167,6 +180,8 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
         /* Asked again after a connection that hung is resumed: it is over. */
         if (request->hang)
                 return MHD_NO;
+        if (request->delayed)
+                return send_answer(request);
         if (translate_body(request))
                 server_handle(request);
         return send_answer(request);

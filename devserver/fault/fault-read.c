@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "devserver/fault/fault.h"
@@ -50,6 +51,7 @@ static const struct member fault_member[] = {
         {"hang", MEMBER_TRUE, AT(hang)},
         {"reset", MEMBER_TRUE, AT(reset)},
         {"carriedOut", MEMBER_TRUE, AT(carried_out)},
+        {"latency", MEMBER_OTHER, 0},
         {"atEvent", MEMBER_OTHER, 0},
         {"atByte", MEMBER_OTHER, 0},
         {"error", MEMBER_OTHER, 0},
@@ -193,6 +195,14 @@ static int read_retry_after(struct fault *fault, const cJSON *item, struct error
         return 0;
 }
 
+static int read_latency(struct fault *fault, const cJSON *item, struct error *error)
+{
+        if (!cJSON_IsString(item) || duration_parse(item->valuestring, &fault->latency_usec) < 0 ||
+            fault->latency_usec == 0 || fault->latency_usec > USEC_PER_HOUR)
+                return refuse(error, "latency", "a time like \"20ms\", up to an hour,");
+        return 0;
+}
+
 static int read_position(struct fault *fault, const cJSON *item, struct error *error)
 {
         bool byte = strcmp(item->string, "atByte") == 0;
@@ -288,7 +298,7 @@ static const struct {
         {"match", read_match},      {"status", read_status},   {"retryAfter", read_retry_after},
         {"atEvent", read_position}, {"atByte", read_position}, {"error", read_error},
         {"line", read_line},        {"bytes", read_bytes},     {"close", read_close},
-        {"stall", read_stall},      {"causes", read_causes},
+        {"stall", read_stall},      {"causes", read_causes},   {"latency", read_latency},
 };
 
 static int read_special(struct fault *fault, const cJSON *item, struct error *error)
@@ -336,10 +346,10 @@ static int check(struct fault *fault, struct error *error)
         if (answers == 0 && fault->carried_out)
                 return error_set(error, -EINVAL,
                                  "carriedOut: only beside status, hang and reset; else all requests are");
-        if (answers == 0 && !acts_on_body(fault))
+        if (answers == 0 && !acts_on_body(fault) && fault->latency_usec == 0)
                 return error_set(
                         error, -EINVAL,
-                        "it does nothing: one of status, hang, reset, error, line, bytes, close, stall, "
+                        "it does nothing: one of status, hang, reset, latency, error, line, bytes, close, stall, "
                         "bytesPerSecond, pieces, bookmarks or initialEventsEnd is missing");
         if (fault->has_position && fault->payload.size == 0 && fault->close == CLOSE_NOT)
                 return error_set(error, -EINVAL,

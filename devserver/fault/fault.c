@@ -204,6 +204,18 @@ void faults_answer(struct request *request)
                 prepare_reset(request);
 }
 
+/* ---- before the answer */
+
+uint64_t faults_latency(const struct request *request)
+{
+        uint64_t longest = 0;
+
+        for (size_t i = 0; i < request->fault_count; i++)
+                if (request->fault[i]->latency_usec > longest)
+                        longest = request->fault[i]->latency_usec;
+        return longest;
+}
+
 /* ---- on the body */
 
 bool faults_forbid_bookmarks(const struct request *request)

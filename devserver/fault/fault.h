@@ -34,7 +34,8 @@ struct fault {
         char *reason, *message, *body, *content_type;
         const cJSON *causes; /* inside json */
         bool hang, reset;
-        bool carried_out; /* the request does what it wants, and only its answer is another one */
+        bool carried_out;      /* the request does what it wants, and only its answer is another one */
+        uint64_t latency_usec; /* whatever is answered is answered so much later */
         /* on the body */
         bool has_position, at_byte;
         uint64_t position; /* lines or bytes that pass before */
@@ -59,6 +60,8 @@ void faults_choose(struct request *request);
 bool faults_let_through(const struct request *request);
 /* Puts the answer of the first that answers in place of the server, if there is one, in the place of that of the request. */
 void faults_answer(struct request *request);
+/* How long the answer waits; what the request does is done. */
+uint64_t faults_latency(const struct request *request);
 /* One of the request's faults says so. */
 bool faults_forbid_bookmarks(const struct request *request);
 bool faults_forbid_initial_end(const struct request *request);

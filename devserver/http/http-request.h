@@ -32,6 +32,7 @@ struct request {
         struct flow *flow;
         bool logged, too_large;
         bool hang, drop; /* no answer: the connection stays open, or breaks */
+        bool delayed;    /* its answer has waited, or waits */
 };
 
 /* A parameter of the query, borrowed; NULL when absent. */

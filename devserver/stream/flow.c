@@ -298,7 +298,7 @@ struct MHD_Response *flow_response(struct request *request)
         return response;
 }
 
-/* ---- no answer at all */
+/* ---- no answer at all, or later */
 
 int flow_hang(struct request *request)
 {
@@ -310,6 +310,15 @@ int flow_hang(struct request *request)
         request->flow = flow;
         suspend(flow);
         return 0;
+}
+
+int flow_delay(struct request *request, uint64_t usec)
+{
+        int r = flow_hang(request);
+
+        return r < 0 ? r
+                     : sd_event_add_time_relative(request->server->event, &request->flow->timer,
+                                                  CLOCK_MONOTONIC, usec, 1, on_step, request->flow);
 }
 
 void flow_hang_done(struct flow *flow)

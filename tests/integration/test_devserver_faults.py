@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reconciled-devserver does wrong when it is asked to, as a client sees it on the wire."""
 import base64
+import concurrent.futures
 import http.client
 import json
+import time
 
 import pytest
 
@@ -17,6 +19,12 @@ def stream(api, timeout=20, **query):
     """An open watch of widgets: the HTTPResponse."""
     connection = api.connect(timeout)
     connection.request("GET", api.url("/apis/example.com/v1/widgets", {"watch": 1, **query}), headers=api.headers())
+    return connection.getresponse()
+
+
+def stream_of_list(api):
+    connection = api.connect(timeout=0.3)
+    connection.request("GET", api.url("/apis/example.com/v1/widgets"), headers=api.headers())
     return connection.getresponse()
 
 
@@ -173,6 +181,33 @@ def test_small_pieces_and_slow_bytes(devserver, api, widgets):
     devserver.fault(LIST, after=1, bytesPerSecond=2000)
     assert widgets.api.raw("GET", widgets.path).text == whole
     assert widgets.api.raw("GET", widgets.path).text == whole
+
+
+# Late answers
+
+def test_a_late_answer_holds_up_nobody_else(devserver, widgets):
+    devserver.fault({"verb": "create"}, latency="700ms")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        begin = time.monotonic()
+        late = pool.submit(widgets.create, "late")
+        wait_until(lambda: widgets.exists("late"), "the object, which is there before its answer")
+        assert not late.done()
+        assert late.result()["metadata"]["name"] == "late"
+        assert time.monotonic() - begin >= 0.7
+
+
+def test_late_answers_go_with_others_and_survive_their_clients(devserver, api, widgets):
+    devserver.fault(LIST, latency="50ms", status=503)
+    with pytest.raises(ApiError) as caught:
+        widgets.list()
+    assert caught.value.code == 503
+    devserver.fault(LIST, latency="1h")
+    with pytest.raises(TimeoutError):
+        stream_of_list(api)
+    widgets.list()
+    for wrong in (0, 20, "", "0s", "2h", "soon"):
+        with pytest.raises(AssertionError, match="latency: a time"):
+            devserver.fault(LIST, latency=wrong)
 
 
 # Initial events and bookmarks
