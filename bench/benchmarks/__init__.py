@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks by name, in the order in which they run. Each is a function that takes the Report."""
-from . import death, events, execution, growth, idle, latency, peers, start, sync, turns
+from . import death, distance, events, execution, growth, idle, latency, peers, start, sync, turns
 
 BENCHMARKS = {
     "first-sync": sync.first_sync,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "growth-workers": growth.workers,
     "growth-watches": growth.watches,
     "turns": turns.turns,
+    "distance": distance.distance,
 }
 
 PEERS = {
@@ -25,5 +26,6 @@ PEERS = {
     "peer-latency": peers.latency,
     "peer-start": peers.start,
     "peer-idle": peers.idle,
+    "peer-distance": distance.beside,
     "peer-sync-100k": peers.sync_large,
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers' operators and ours, with one face: prepare(name, box, server, status) gives something with start(), pid(),
-handled() (so many, in the file `count`) and stop()."""
+"""The peers' operators and ours, with one face: prepare(name, box, server, status, concurrent) gives something with start(),
+pid(), handled() (so many, in the file `count`) and stop(). concurrent: how many objects at once; only of controller-runtime,
+kube-rs and ours."""
 import os
 import pathlib
 import shutil
@@ -58,9 +59,10 @@ class _Contestant:
 
 
 class Peer(_Contestant):
-    def __init__(self, name, box, server, status):
+    def __init__(self, name, box, server, status, concurrent):
         super().__init__(box, name)
         self.environment = {"KUBECONFIG": server.kubeconfig, "BENCH_COUNT": self.count, "BENCH_STATUS": int(status),
+                            "BENCH_CONCURRENT": concurrent,
                             "HOME": self.folder, "PATH": os.environ["PATH"]}
         self.command = [CACHE / name / "operator"]
         if name == "kopf":
@@ -96,7 +98,7 @@ class Peer(_Contestant):
 
 
 class Ours(_Contestant):
-    def __init__(self, name, box, server, status):
+    def __init__(self, name, box, server, status, concurrent):
         super().__init__(box, name)
         argument = [str(self.count)] + (["status"] if status else [])
         handler = {
@@ -107,7 +109,7 @@ class Ours(_Contestant):
         }[name]()
         watch = parts.watch("widgets")
         watch["handler"] = handler
-        self.operator = parts.operator(box, server, watches=[watch], workers=4)
+        self.operator = parts.operator(box, server, watches=[watch], workers=concurrent)
 
     def start(self):
         self.operator.start()
@@ -119,5 +121,5 @@ class Ours(_Contestant):
         self.operator.stop()
 
 
-def prepare(name, box, server, status):
-    return (Peer if name in PEERS else Ours)(name, box, server, status)
+def prepare(name, box, server, status, concurrent=4):
+    return (Peer if name in PEERS else Ours)(name, box, server, status, concurrent)

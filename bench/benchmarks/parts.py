@@ -22,7 +22,7 @@ from . import measure
 
 PROGRAM = BUILD / "bench"
 SYNCED = MESSAGE_ID["WATCH_SYNCED"]
-PROGRAMS = ("bench-server", "bench-noop", "bench-serve", "bench-worker", "limit-first-sync", "limit-events", "limit-serve", "limit-spawn",
+PROGRAMS = ("bench-server", "bench-relay", "bench-noop", "bench-serve", "bench-worker", "limit-first-sync", "limit-events", "limit-serve", "limit-spawn",
             "limit-latency")
 _staged = None
 
@@ -71,6 +71,28 @@ class Server:
 
     def events(self, count):
         return self.ask(f"events?count={count}")
+
+    def close(self):
+        self.popen.terminate()
+        self.popen.wait()
+
+
+class Far:
+    """A Server, so many milliseconds of round trip away for who uses its kubeconfig (bench/relay.c)."""
+
+    def __init__(self, box, server, milliseconds):
+        self.server = server
+        self.kubeconfig = box.subfolder("far", server.user) / "kubeconfig"
+        port = server.url.rsplit(":", 1)[1]
+        self.popen = start(server.user, [box.program("bench-relay"), port, int(500 * milliseconds)], cwd=server.folder,
+                           stdout=subprocess.PIPE)
+        box.register(self)
+        near = server.kubeconfig.read_text(encoding="utf-8")
+        self.kubeconfig.write_text(near.replace(server.url, f"http://127.0.0.1:{int(self.popen.stdout.readline())}"), encoding="utf-8")
+        self.kubeconfig.chmod(0o644)
+
+    def __getattr__(self, name):
+        return getattr(self.server, name)
 
     def close(self):
         self.popen.terminate()

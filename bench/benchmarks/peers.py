@@ -16,7 +16,7 @@ LATENCIES_OTHERWISE = 100
 TOO_LONG = 30  # seconds: a sample that takes longer is not taken again
 
 
-def _wait_handled(found, count, deadline=120.0):
+def wait_handled(found, count, deadline=120.0):
     wait_until(lambda: found.handled() >= count, lambda: f"{count} handled, {found.handled()} so far", deadline, 0.002)
     return time.monotonic()
 
@@ -79,7 +79,7 @@ def _sync(objects, deadline):
     def sample(name):
         with _at_work(name, objects) as (found, _, begin):
             peak = measure.PeakMemory(found.pid())
-            taken = _wait_handled(found, objects, deadline) - begin
+            taken = wait_handled(found, objects, deadline) - begin
             return taken, peak.stop() / 2**20
     return sample
 
@@ -103,7 +103,7 @@ def sync_large(report):
 
 # ---- events
 
-def _wait_written(server, count, deadline=120.0):
+def wait_written(server, count, deadline=120.0):
     """A status is written after the handler has ended."""
     wait_until(lambda: server.counts()["writes"] >= count, lambda: f"{count} writes, {server.counts()['writes']} so far", deadline)
     return time.monotonic()
@@ -113,14 +113,14 @@ def _rate(status):
     def sample(name):
         count = EVENTS.get(name, EVENTS_OTHERWISE)
         with _at_work(name, count, status) as (found, server, _):
-            _wait_handled(found, count)
+            wait_handled(found, count)
             if status:
-                _wait_written(server, count)
+                wait_written(server, count)
             before = server.counts()["writes"]
             begin = time.monotonic()
             server.events(count)
-            end = _wait_handled(found, 2 * count)
-            return count / ((_wait_written(server, before + count) if status else end) - begin)
+            end = wait_handled(found, 2 * count)
+            return count / ((wait_written(server, before + count) if status else end) - begin)
     return sample
 
 
@@ -136,7 +136,7 @@ def _latencies(name):
     """Sorted milliseconds."""
     count = LATENCIES.get(name, LATENCIES_OTHERWISE)
     with _at_work(name, 100, sent=True) as (found, server, _):
-        _wait_handled(found, 100)
+        wait_handled(found, 100)
         growth, seen = measure.Growth(found.count), []
         try:
             for number in range(1, count + 1):
@@ -159,7 +159,7 @@ def latency(report):
 
 def _start(name):
     with _at_work(name, 1) as (found, _, begin):
-        return 1000 * (_wait_handled(found, 1) - begin)
+        return 1000 * (wait_handled(found, 1) - begin)
 
 
 def start(report):
@@ -184,7 +184,7 @@ def idle(report):
     with contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(_at_work(name, 10_000))[0] for name in names}
         for found in running.values():
-            _wait_handled(found, 10_000, 300)
+            wait_handled(found, 10_000, 300)
         # What the first sync has left to be tidied up is not idleness.
         time.sleep(10)
         family = {name: measure.tree(found.pid()) for name, found in running.items()}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,6 +61,8 @@ func main() {
 	log.SetLogger(zap.New())
 	count, err := os.OpenFile(os.Getenv("BENCH_COUNT"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	must(err)
+	concurrent, err := strconv.Atoi(os.Getenv("BENCH_CONCURRENT"))
+	must(err)
 	config := ctrl.GetConfigOrDie()
 	config.QPS, config.Burst = -1, -1
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"},
@@ -67,7 +70,7 @@ func main() {
 	must(err)
 	must(ctrl.NewControllerManagedBy(manager).Named("widgets").
 		For(widget(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrent}).
 		Complete(&reconciler{manager.GetClient(), count, os.Getenv("BENCH_STATUS") == "1"}))
 	must(manager.Start(ctrl.SetupSignalHandler()))
 }

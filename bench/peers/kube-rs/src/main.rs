@@ -47,9 +47,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = OpenOptions::new().create(true).append(true).open(std::env::var("BENCH_COUNT")?)?;
     let status = std::env::var("BENCH_STATUS").is_ok_and(|value| value == "1");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let concurrent = std::env::var("BENCH_CONCURRENT")?.parse()?;
     let context = Context { client, resource: resource.clone(), count, status, seen: Mutex::default() };
     Controller::new_with(api, watcher::Config::default(), resource)
-        .with_config(Config::default().concurrency(4))
+        .with_config(Config::default().concurrency(concurrent))
         .run(reconcile, on_error, Arc::new(context))
         .for_each(|_| futures::future::ready(()))
         .await;
