@@ -17,6 +17,7 @@
 #include "ctl/complete.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/help.h"
+#include "ctl/init/init.h"
 #include "ctl/inspect/ctl-explain.h"
 #include "ctl/inspect/ctl-history.h"
 #include "ctl/inspect/ctl-status.h"
@@ -49,6 +50,11 @@ static const struct option option[] = {
         {"reason", required_argument, NULL, 'w'},
         {"timeout", required_argument, NULL, 't'},
         {"yes", no_argument, NULL, 'y'},
+        {"kind", required_argument, NULL, 'k'},
+        {"group", required_argument, NULL, 'g'},
+        {"field", required_argument, NULL, 'F'},
+        {"lang", required_argument, NULL, 'L'},
+        {"child", required_argument, NULL, 'C'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -65,6 +71,7 @@ struct options {
         uint64_t timeout_usec;       /* of waiting while nothing moves */
         struct rbac_options rbac;
         struct ctl_run_options run;
+        struct init_options init;
 };
 
 static int usage(const char *text)
@@ -216,6 +223,17 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
+static int verb_init(const struct options *options, int count _unused_, char **argument)
+{
+        struct init_options init = options->init;
+        const char *plural = options->rbac.plural_count > 0 ? strchr(options->rbac.plural[0], '=') : NULL;
+
+        init.folder = argument[0];
+        init.plural = plural ? plural + 1 : NULL;
+        init.finalizer = options->finalizer;
+        return ctl_init(&init, options->json);
+}
+
 #define ANY       1000
 #define TAKES_KEY "a watch and a key (namespace/name)"
 
@@ -303,6 +321,16 @@ static const struct verb verb[] = {
          verb_health,
          "",
          "A probe: exit code 0 when all processes are heard, with --ready when all watches are in sync"},
+        {"init",
+         "the folder of a new operator",
+         "jkgFLzCp",
+         1,
+         1,
+         {WORD_FILE},
+         "one folder, which names the operator",
+         verb_init,
+         "FOLDER --kind KIND",
+         "A folder that works at once: kind, configuration, handler, tests, image and manifests"},
         {"rbac",
          "the roles that a configuration needs",
          "jcnap",
@@ -521,6 +549,14 @@ static const char **place_of_text(struct options *options, int c)
                 return &options->namespace;
         case 'a':
                 return &options->rbac.service_account;
+        case 'k':
+                return &options->init.kind;
+        case 'g':
+                return &options->init.group;
+        case 'L':
+                return &options->init.language;
+        case 'C':
+                return &options->init.child;
         default:
                 return NULL;
         }
@@ -550,6 +586,14 @@ static int take_plural(struct options *options, const char *text)
         return 0;
 }
 
+static int take_field(struct options *options, const char *text)
+{
+        if (options->init.field_count == INIT_FIELDS_MAX)
+                return usage("--field: there are too many; write them into deploy/crd.yaml");
+        options->init.field[options->init.field_count++] = text;
+        return 0;
+}
+
 /* 0, or the exit code of wrong usage. */
 static int take_option(struct options *options, int c, const char *text)
 {
@@ -573,6 +617,8 @@ static int take_option(struct options *options, int c, const char *text)
                 return take_format(options, text);
         else if (c == 'p')
                 return take_plural(options, text);
+        else if (c == 'F')
+                return take_field(options, text);
         else
                 return EXIT_CODE_USAGE;
         return 0;
@@ -596,6 +642,7 @@ int main(int argc, char **argv)
                 .interval_usec = 2 * USEC_PER_SEC,
                 .timeout_usec = 30 * USEC_PER_SEC,
                 .rbac = {.service_account = "reconciled"},
+                .init = {.group = "example.com", .language = "sh"},
         };
         int c, r;
 

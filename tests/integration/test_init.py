@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reconciledctl init: a folder that works at once, in each language whose toolchain is at hand."""
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from harness import wait_until
+from harness.session import Session
+from harness.setup import BUILD, SOURCE
+
+NEEDS = {"sh": "jq", "python": "python3", "node": "node", "go": "go", "rust": "cargo", "c": "cc"}
+FIELDS = "--field size:int --field text --field tags:string[] --field open:bool --field share:number"
+DEPLOY = {"crd.yaml", "deployment.yaml", "kustomization.yaml", "namespace.yaml", "networkpolicy.yaml", "podmonitor.yaml", "rbac.yaml"}
+
+
+@pytest.fixture
+def session(sandbox):
+    with Session(sandbox, sandbox.subfolder("reader")) as session:
+        session.type(f'export PATH="{BUILD}/supervisor:{BUILD}/ctl:{BUILD}/devserver:$PATH"')
+        yield session
+
+
+def documents(path):
+    return [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+
+
+def refused(session, words, expect=64):
+    session.type(f"reconciledctl init {words}", expect=expect)
+    return session.errors()
+
+
+@pytest.mark.parametrize("language", ["sh", "python", "c", "node", pytest.param("go", marks=pytest.mark.long),
+                                      pytest.param("rust", marks=pytest.mark.long)])
+def test_a_new_operator_works_at_once(session, language):
+    if not shutil.which(NEEDS[language]):
+        pytest.skip(f"{NEEDS[language]} is not installed")
+    session.type(f'PATH="$PATH:{pathlib.Path(shutil.which(NEEDS[language])).parent}"')
+    said = session.type(f"reconciledctl init pages --kind Page {FIELDS} --lang {language} --finalizer --child ConfigMap")
+    assert "pages: an operator for Page (pages.example.com)" in said
+    shown = session.type("cd pages && make test")
+    assert "no mistakes found" in shown and "+ create ConfigMap default/example" in shown and "result: success" in shown
+    session.type("set -m; make run &")
+    wait_until(lambda: session.type("KUBECONFIG=.run/kubeconfig kubectl apply -f example.yaml; true"),
+               lambda: f"the server; {session.errors()}")
+    session.type("export KUBECONFIG=$PWD/.run/kubeconfig")
+    wait_until(lambda: "Ready" in session.type("kubectl get pages example; true"), lambda: f"the phase; {session.errors()}")
+    assert "example" in session.type("kubectl get configmap example")
+    session.type("kubectl delete page example")
+    assert "example" not in session.type("kubectl get pages,configmaps -o name")
+    session.type("kill -INT -- -$!; wait %1; true")
+    assert "operator pages.example.com has stopped" in session.errors()
+    session.type("kubectl get pages", expect=1)  # the server has gone as well
+
+
+@pytest.mark.parametrize("language", NEEDS)
+@pytest.mark.parametrize("more", ["", "--finalizer", f"--child Deployment {FIELDS}"])
+def test_every_manifest_can_be_read(session, language, more):
+    session.type(f"reconciledctl init new --kind Box --group boxes.test --plural Box=boxen --lang {language} {more}")
+    folder = session.folder / "new"
+    assert {each.name for each in (folder / "deploy").iterdir()} == DEPLOY
+    found = {document["kind"]: document for path in folder.glob("deploy/*.yaml") for document in documents(path)}
+    crd = found["CustomResourceDefinition"]
+    assert crd["metadata"]["name"] == "boxen.boxes.test" and crd["spec"]["names"]["singular"] == "box"
+    listed = found["Kustomization"]["resources"]
+    assert set(listed) == DEPLOY - {"kustomization.yaml", "podmonitor.yaml"}
+    rules = {resource: rule["verbs"] for rule in found["ClusterRole"]["rules"] for resource in rule["resources"]}
+    assert ("deployments" in rules) == ("Deployment" in more) and "boxen" in rules
+    config, example = documents(folder / "reconciled.yaml")[0], documents(folder / "example.yaml")[0]
+    assert config["watches"][0].get("finalizer", False) == ("--finalizer" in more)
+    columns = {column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]}
+    if "size" in more:
+        assert example["spec"] == {"size": 1, "text": "text", "tags": ["text"], "open": True, "share": 1.5}
+        assert {"Size", "Text", "Open", "Share"} < columns
+    for path in folder.rglob("*"):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        assert "@?" not in text and not any(line.endswith(" ") for line in text.splitlines()), path
+
+
+@pytest.mark.parametrize("kind, plural", [("Page", "pages"), ("Box", "boxes"), ("Policy", "policies"), ("Gateway", "gateways"),
+                                          ("Batch", "batches"), ("Class", "classes")])
+def test_plurals(session, kind, plural):
+    assert f"({plural}.example.com)" in session.type(f"reconciledctl init new --kind {kind}")
+
+
+def test_for_programs(session):
+    assert json.loads(session.type("reconciledctl init --json pages --kind Page --lang go")) == {"folder": "pages", "handler": "main.go"}
+
+
+def test_mistakes_write_nothing(session):
+    for words, said in (
+            ("pages", "--kind says which kind"), ("pages --kind page", "begins with a capital letter"),
+            ("Pages --kind Page", "the folder names the operator"), ("pages --kind Page --group example", "a group is a domain"),
+            ("pages --kind Page --field Size:int", "begins with a small letter"), ("pages --kind Page --field size:float", "there are the types"),
+            ("pages --kind Page --field a --field a:int", "there are two fields a"), ("pages --kind Page --field on:bool", "YAML reads"),
+            ("pages --kind Page --lang perl", "there are sh, python"), ("pages --kind Page --child Pod", "there are examples of"),
+            ("pages --kind Page --plural Page=x_y", "--plural")):
+        assert said in refused(session, words), words
+    assert list(session.folder.glob("[Pp]ages")) == []
+
+
+def test_a_folder_that_is_there_is_left_alone(session):
+    session.type("mkdir pages && echo mine >pages/handler")
+    assert "pages: File exists" in refused(session, "pages --kind Page", 74)
+    assert session.type("ls -A pages; cat pages/handler") == "handler\nmine\n\n"
+
+
+def test_the_templates_are_all_built_in():
+    text = (SOURCE / "ctl/meson.build").read_text(encoding="utf-8")
+    for path in (SOURCE / "ctl/init/templates").rglob("*"):
+        assert path.is_dir() or f"'init/templates/{path.relative_to(SOURCE / 'ctl/init/templates')}'" in text, path
+    assert subprocess.run([str(BUILD / "ctl/reconciledctl"), "init", "--help"], capture_output=True, text=True, check=True).stdout.count("--kind") > 1
