@@ -119,7 +119,8 @@ static bool others_are_left(const struct watcher *watcher, const struct failures
         return is_stream && left;
 }
 
-/* Returns 0 where the watch goes on: it is isolated, or other namespaces are left. */
+/* Returns 0 where the watch goes on: it is isolated, or other namespaces are left. Objects that find no room in memory
+ * end no operator: who may create Secrets could end it, and again at each start. */
 static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];
@@ -128,7 +129,7 @@ static int past_deadline(struct watcher *watcher, struct failures *failures)
                 set_health(watcher, failures, WATCH_DEGRADED);
                 return 0;
         }
-        if (watcher->config->isolate) {
+        if (watcher->config->isolate || watcher->full) {
                 set_health(watcher, failures, WATCH_FAILED);
                 return 0;
         }

@@ -19,7 +19,7 @@ int watch_begin_again(struct watch *watch);
 
 /*
  * A watch whose confidential objects find no room in memory (`secrets.memory`) stands still until it begins
- * again with an empty store. If it is isolated, nothing ends the operator for it, so it begins again here,
+ * again with an empty store. Nothing ends the operator for it, so it begins again here,
  * alone, with another watcher: there may be fewer objects by then, or more memory. From then on nothing new of
  * it runs; what runs may finish first. That costs a LIST, so the pauses grow. The watch counts as failed until
  * it is in sync, and is told of once.

@@ -24,7 +24,7 @@ static void tell_trouble(const struct watch *watch, const char *key, const char 
                                   "waits until the server serves its resource (required: false)"},
                 [WATCH_FAILED] =
                         {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
-                         "is past its deadline and has failed alone (onDeadline: isolate); it keeps trying"},
+                         "is past its deadline and has failed alone; it keeps trying"},
         };
 
         log_write(trouble[watch->health].level, trouble[watch->health].message_id,

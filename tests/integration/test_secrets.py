@@ -266,18 +266,12 @@ def test_secrets_beyond_the_bound_fail_their_watch_with_the_figure(devserver, op
     operator.start_ready()
     said = operator.wait_for_log("does not fit into secrets.memory, 1 MiB")
     assert "raise secrets.memory" in said["message"]
-    if isolate:
-        wait_until(lambda: operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"]), "the watch to be isolated")
-        widgets.create("w")
-        handler.wait_finished(name="w")
-        state = {each["name"]: each for each in operator.ctl.status()["watches"]}
-        assert state["s"]["state"] == "failed" and "secrets.memory" in state["s"]["reason"]
-        operator.stop()
-    else:
-        widgets.create("w")
-        handler.wait_finished(name="w")
-        operator.wait_exit(expect=74)
-        assert operator.logs(message_id=MESSAGE_ID["CHILD_FATAL"]) or "secrets.memory" in operator.output.text()
+    wait_until(lambda: operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"]), "the watch to fail alone")
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    state = {each["name"]: each for each in operator.ctl.status()["watches"]}
+    assert state["s"]["state"] == "failed" and "secrets.memory" in state["s"]["reason"]
+    operator.stop()
     operator.configure(devserver, watches, secrets={"memory": "64MiB"})
     operator.start_ready().wait_synced()
     handler.wait_finished(name="s39")
