@@ -26,7 +26,8 @@ class Terminal:
         self.popen = subprocess.Popen(user.command(command), stdin=slave, stdout=slave, stderr=slave, cwd=cwd,
                                       start_new_session=True,
                                       env=clean_environment(user, {"TERM": "xterm", **(environment or {})}))
-        threading.Thread(target=self._read, daemon=True).start()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
 
     def _read(self):
         while True:
@@ -80,4 +81,7 @@ class Terminal:
             self.popen.kill()
             self.popen.wait()
         os.close(self._slave)
+        # The descriptor goes when nobody reads from it any more: its number may be that of another file at once.
+        self._thread.join(scaled(20))
+        assert not self._thread.is_alive(), "somebody else has the terminal open"
         os.close(self.master)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness finds what it promises to find: programs of a few lines of shell stand in for the operator."""
 import json
+import os
 
 import pytest
 
 from harness import Handler, Operator, Sandbox, Timeout, setup, wait_until, watch
 from harness.output import sanitizer_report
+from harness.terminal import Terminal
 
 READY = """/usr/bin/python3 -c '
 import os, socket
@@ -121,6 +123,29 @@ def test_upper_bounds_follow_the_load_and_delays_do_not(monkeypatch):
 def test_waiting_tells_what_it_saw():
     with pytest.raises(Timeout, match=r"waited [0-9.]+ s for a miracle; last seen: IndexError"):
         wait_until(lambda: [][0], "a miracle", deadline=0.1)
+
+
+class LateReader(Terminal):
+    """Its thread gets no processor before the terminal is closed."""
+
+    over = False
+
+    def _read(self):
+        wait_until(lambda: not os.path.exists(f"/proc/self/fd/{self._slave}"), "the end of the terminal")
+        super()._read()
+        self.over = True
+
+
+def test_a_terminal_that_is_closed_reads_from_no_other_file(fake):
+    """The next file that is opened may get its number."""
+    path = fake.sandbox.folder / "text"
+    path.write_text("whole", encoding="utf-8")
+    terminal = LateReader(fake.sandbox.user(), ["true"])
+    terminal.close()
+    with open(path, encoding="utf-8") as file:
+        wait_until(lambda: terminal.over or terminal.text, "the end of its thread")
+        assert file.read() == "whole"
+    fake.sandbox.close()
 
 
 def test_the_example_of_the_description(devserver, operator, handler, widgets):

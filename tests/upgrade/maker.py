@@ -4,6 +4,7 @@ killed with all its children. For each there is the content of its API server, a
 when it was made (`made`, microseconds), and the handler's notes until then. Which objects are where says the code below.
 
 Once there is a release, its folders are kept beside this file, and the tests open those as well."""
+import contextlib
 import json
 import shutil
 import signal
@@ -164,7 +165,8 @@ class Maker:
         for process in found:
             process.kill(signal.SIGSTOP)
         for process in found:
-            process.kill(signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the death of its parent was quicker
+                process.kill(signal.SIGKILL)
         self.operator.wait_exit(expect=-signal.SIGKILL)
         self.operator.assert_no_processes()
 
