@@ -4,7 +4,7 @@
  * (what is asked for by hand, then what is ordinary, then low priority; each eighth pick goes to the one that
  * was passed over), the tenant that is first in that ring and then goes to its end, and that tenant's key
  * (what has begun, then what is new, with the same ageing). A step costs the same however many tenants and
- * keys there are.
+ * keys there are. What is delayed comes into these lines in turns, too.
  */
 #include <assert.h>
 #include <errno.h>
@@ -52,13 +52,18 @@ int tenant_find(struct queue *queue, struct entry *entry)
                 tenant = tenant_new(entry->watch, entry->key, length, hash);
                 if (!tenant)
                         return -ENOMEM;
-                if (table_insert(&queue->tenants, &tenant->node) < 0) {
+                if (heap_reserve(&queue->delayed, queue->tenants.count + 1) < 0 ||
+                    table_insert(&queue->tenants, &tenant->node) < 0) {
                         free(tenant);
                         return -ENOMEM;
                 }
         }
         tenant->entries++;
         entry->tenant = tenant;
+        if (heap_reserve(&tenant->delayed, tenant->entries) < 0) {
+                tenant_leave(queue, entry);
+                return -ENOMEM;
+        }
         return 0;
 }
 
@@ -69,8 +74,9 @@ void tenant_leave(struct queue *queue, struct entry *entry)
         assert(tenant->entries > 0);
         if (--tenant->entries > 0)
                 return;
-        assert(tenant->queued == 0 && tenant->running == 0);
+        assert(tenant->queued == 0 && tenant->running == 0 && tenant->delayed.count == 0);
         table_remove(&queue->tenants, &tenant->node);
+        free(tenant->delayed.node);
         free(tenant);
 }
 
@@ -155,6 +161,55 @@ void tenant_wait_over(struct queue *queue, struct entry *entry)
 {
         entry_list_remove(&entry->tenant->ready[entry->line], entry);
         enter_rings(&queue->watch[entry->watch], entry->tenant);
+}
+
+/* ---- what is delayed */
+
+static void tenant_out_of_heap(struct queue *queue, struct tenant *tenant)
+{
+        if (tenant->delayed.count > 0)
+                heap_remove(&queue->delayed, &tenant->turn);
+}
+
+static void tenant_into_heap(struct queue *queue, struct tenant *tenant)
+{
+        if (tenant->delayed.count == 0)
+                return;
+        tenant->turn.due = heap_first(&tenant->delayed)->due;
+        tenant->turn.order = 0;
+        /* After its last turn, behind others that have waited for as long. */
+        if (tenant->turn.due <= tenant->released) {
+                tenant->turn.due = tenant->released;
+                tenant->turn.order = tenant->release;
+        }
+        heap_insert(&queue->delayed, &tenant->turn);
+}
+
+void tenant_delay(struct queue *queue, struct entry *entry)
+{
+        tenant_out_of_heap(queue, entry->tenant);
+        heap_insert(&entry->tenant->delayed, &entry->delay);
+        tenant_into_heap(queue, entry->tenant);
+}
+
+void tenant_delay_over(struct queue *queue, struct entry *entry)
+{
+        tenant_out_of_heap(queue, entry->tenant);
+        heap_remove(&entry->tenant->delayed, &entry->delay);
+        tenant_into_heap(queue, entry->tenant);
+}
+
+struct entry *tenant_due(struct queue *queue, uint64_t now)
+{
+        struct heap_node *first = heap_first(&queue->delayed);
+        struct tenant *tenant;
+
+        if (!first || first->due > now)
+                return NULL;
+        tenant = OWNER_OF(first, struct tenant, turn);
+        tenant->released = now;
+        tenant->release = ++queue->last_release;
+        return OWNER_OF(heap_first(&tenant->delayed), struct entry, delay);
 }
 
 /* ---- picking */
