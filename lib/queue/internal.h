@@ -169,6 +169,8 @@ void heap_remove(struct heap *heap, struct heap_node *node);
 struct heap_node *heap_first(const struct heap *heap);
 
 /* lib/queue/tenant.c */
+struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char *name,
+                           size_t length); /* NULL: all of its keys are at rest */
 int tenant_find(struct queue *queue,
                 struct entry *entry); /* the one of this entry's key, or a new one; -ENOMEM */
 void tenant_leave(struct queue *queue, struct entry *entry); /* the entry goes */

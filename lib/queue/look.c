@@ -112,6 +112,13 @@ struct queue_counts queue_count(const struct queue *queue, unsigned watch)
         return queue->watch[watch].counts;
 }
 
+bool queue_has_namespace(const struct queue *queue, unsigned watch, const char *namespace, size_t length)
+{
+        const struct tenant *tenant = tenant_look(queue, watch, namespace, length);
+
+        return tenant && tenant->queued > 0;
+}
+
 struct queue_counts queue_count_all(const struct queue *queue)
 {
         struct queue_counts sum = {0};

@@ -35,21 +35,33 @@ static struct tenant *tenant_new(unsigned watch, const char *name, size_t length
         return tenant;
 }
 
+static uint64_t tenant_hash(unsigned watch, const char *name, size_t length)
+{
+        return XXH3_64bits_withSeed(name, length, watch);
+}
+
+struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char *name, size_t length)
+{
+        struct table_node *node = table_look(&queue->tenants, tenant_hash(watch, name, length));
+
+        for (; node; node = table_look_on(node)) {
+                struct tenant *tenant = (struct tenant *)node;
+
+                if (tenant->watch == watch && tenant->length == length &&
+                    memcmp(tenant->name, name, length) == 0)
+                        return tenant;
+        }
+        return NULL;
+}
+
 int tenant_find(struct queue *queue, struct entry *entry)
 {
         size_t length = namespace_length(entry->key);
-        uint64_t hash = XXH3_64bits_withSeed(entry->key, length, entry->watch);
-        struct table_node *node = table_look(&queue->tenants, hash);
-        struct tenant *tenant = NULL;
+        struct tenant *tenant = tenant_look(queue, entry->watch, entry->key, length);
 
-        for (; node; node = table_look_on(node)) {
-                tenant = (struct tenant *)node;
-                if (tenant->watch == entry->watch && tenant->length == length &&
-                    memcmp(tenant->name, entry->key, length) == 0)
-                        break;
-        }
-        if (!node) {
-                tenant = tenant_new(entry->watch, entry->key, length, hash);
+        if (!tenant) {
+                tenant = tenant_new(entry->watch, entry->key, length,
+                                    tenant_hash(entry->watch, entry->key, length));
                 if (!tenant)
                         return -ENOMEM;
                 if (heap_reserve(&queue->delayed, queue->tenants.count + 1) < 0 ||
