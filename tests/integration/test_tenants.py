@@ -11,6 +11,7 @@ from harness import Devserver, WIDGET_CRD, wait_until, watch
 RELATED = 1200  # more than the walk over related changes puts into the queue
 CROWD = 2100  # more than the supervisor takes at once (CREDIT_LIMIT)
 WORKERS = 2
+QUESTIONS_AT_ONCE = 8
 
 
 def create_crowd(devserver):
@@ -34,6 +35,12 @@ def write_manifest(path, crowd, namespaces):
                   for namespace, name in places]
     path.write_text("\n---\n".join(json.dumps(document) for document in documents), encoding="utf-8")
     path.chmod(0o644)
+
+
+def asked(devserver):
+    """Namespaces of the objects that the server was asked for, in this order."""
+    return [request["namespace"] for request in devserver.requests(
+        lambda request: request["verb"] == "get" and request["resource"] == "widgets" and request["name"])]
 
 
 def place_of(operator, key):
@@ -91,6 +98,25 @@ def test_related_changes_of_one_tenant_do_not_delay_another(sandbox, operator):
         operator.stop()
     finally:
         devserver.close()
+
+
+def test_questions_about_one_tenants_objects_do_not_delay_another(devserver, operator, handler):
+    """Another selector selects none of them: the server is asked for each, and namespaces take turns in that."""
+    places = [("crowd", f"w{number}") for number in range(60)] + [("quiet", "one")]
+    for namespace in ("crowd", "quiet"):
+        devserver.api.resource("v1", "namespaces").create(namespace)
+    for namespace, name in places:
+        devserver.api.resource("example.com/v1", "widgets", namespace).create(name, labels={"tier": "gold"})
+    for tier in ("gold", "silver"):
+        operator.configure(devserver, [watch("widgets", handler, labelSelector=f"tier={tier}", finalizer=False)])
+        operator.start_ready().wait_synced()
+        wait_until(lambda count=len(places) if tier == "gold" else 0: operator.ctl.status()["watches"][0]["objects"] == count,
+                   f"objects that are {tier}")
+        if tier == "gold":
+            operator.stop()
+    wait_until(lambda: len(asked(devserver)) >= len(places), "a question for each")
+    assert "quiet" in asked(devserver)[:2 * QUESTIONS_AT_ONCE]
+    operator.stop()
 
 
 def test_a_crowd_that_is_there_already_does_not_delay_another(sandbox, operator, handler):
