@@ -36,6 +36,7 @@ static const struct option option[] = {
         {"namespace", required_argument, NULL, 'n'},
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
+        {"crd", required_argument, NULL, 'd'},
         {"config", required_argument, NULL, 'c'},
         {"watch", required_argument, NULL, 'W'},
         {"object", required_argument, NULL, 'O'},
@@ -305,7 +306,7 @@ static const struct verb verb[] = {
          "A probe: exit code 0 when all processes are heard, with --ready when all watches are in sync"},
         {"rbac",
          "the roles that a configuration needs",
-         "jcnap",
+         "jcnapd",
          0,
          1,
          {WORD_FILE},
@@ -550,6 +551,14 @@ static int take_plural(struct options *options, const char *text)
         return 0;
 }
 
+static int take_crd(struct options *options, const char *text)
+{
+        if (options->rbac.crd_count == RBAC_PLURALS_MAX)
+                return usage("--crd is given too often");
+        options->rbac.crd[options->rbac.crd_count++] = text;
+        return 0;
+}
+
 /* 0, or the exit code of wrong usage. */
 static int take_option(struct options *options, int c, const char *text)
 {
@@ -573,6 +582,8 @@ static int take_option(struct options *options, int c, const char *text)
                 return take_format(options, text);
         else if (c == 'p')
                 return take_plural(options, text);
+        else if (c == 'd')
+                return take_crd(options, text);
         else
                 return EXIT_CODE_USAGE;
         return 0;
