@@ -47,6 +47,7 @@ static const struct {
         {'c', "--config FILE", "the configuration (default: " RECONCILED_SYSCONFDIR "/reconciled.yaml)"},
         {'a', "--service-account NAME", "as whom the operator runs"},
         {'p', "--plural KIND=PLURAL", "where the guess is wrong"},
+        {'d', "--crd FILE", "CustomResourceDefinitions, which tell plural and scope of kinds"},
         {'l', "--all", "all objects of one watch"},
         {'A', "--all-failed", "all objects that have failed, of one watch or of all"},
         {'k', "--kind KIND", "of the objects that the operator handles"},

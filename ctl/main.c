@@ -37,6 +37,7 @@ static const struct option option[] = {
         {"namespace", required_argument, NULL, 'n'},
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
+        {"crd", required_argument, NULL, 'd'},
         {"config", required_argument, NULL, 'c'},
         {"watch", required_argument, NULL, 'W'},
         {"object", required_argument, NULL, 'O'},
@@ -333,7 +334,7 @@ static const struct verb verb[] = {
          "A folder that works at once: kind, configuration, handler, tests, image and manifests"},
         {"rbac",
          "the roles that a configuration needs",
-         "jcnap",
+         "jcnapd",
          0,
          1,
          {WORD_FILE},
@@ -594,6 +595,14 @@ static int take_field(struct options *options, const char *text)
         return 0;
 }
 
+static int take_crd(struct options *options, const char *text)
+{
+        if (options->rbac.crd_count == RBAC_PLURALS_MAX)
+                return usage("--crd is given too often");
+        options->rbac.crd[options->rbac.crd_count++] = text;
+        return 0;
+}
+
 /* 0, or the exit code of wrong usage. */
 static int take_option(struct options *options, int c, const char *text)
 {
@@ -619,6 +628,8 @@ static int take_option(struct options *options, int c, const char *text)
                 return take_plural(options, text);
         else if (c == 'F')
                 return take_field(options, text);
+        else if (c == 'd')
+                return take_crd(options, text);
         else
                 return EXIT_CODE_USAGE;
         return 0;

@@ -93,6 +93,7 @@ struct supervisor {
                 uint64_t started_realtime;
                 int last_exit;     /* of the last life; -1: it did not end in order */
                 bool runtime_kept; /* our runtime directory is that of the last life */
+                uint64_t key_sum;  /* of hash.key; 0: unknown */
         } life;
         struct ledger_clock clock;
         uint8_t hash_key[SIPHASH_KEY_SIZE]; /* folders/hash-key.h */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `reconciledctl rbac`: the least roles that a configuration needs, as manifests. No server is asked: the
- * plural of a kind is formed as Kubernetes itself guesses it, and --plural corrects that.
+ * plural of a kind is formed as Kubernetes itself guesses it, and --plural corrects that. A definition (--crd) tells plural
+ * and scope.
  */
 #include "ctl/check/rbac.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,8 +42,10 @@ static void guess_plural(const char *kind, char *plural, size_t size)
                 snprintf(plural, size, "%ss", lower);
 }
 
-static void find_plural(const struct rbac_options *options, const char *kind, char *plural, size_t size)
+static void find_plural(const struct rbac_options *options, const char *api_version, const char *kind,
+                        char *plural, size_t size)
 {
+        const struct definition *definition = definition_find(&options->definitions, api_version, kind);
         size_t length = strlen(kind);
 
         for (size_t i = 0; i < options->plural_count; i++)
@@ -49,7 +53,10 @@ static void find_plural(const struct rbac_options *options, const char *kind, ch
                         snprintf(plural, size, "%s", options->plural[i] + length + 1);
                         return;
                 }
-        guess_plural(kind, plural, size);
+        if (definition)
+                snprintf(plural, size, "%s", definition->plural);
+        else
+                guess_plural(kind, plural, size);
 }
 
 /* ---- where */
@@ -75,8 +82,8 @@ static bool has_name(char *const *namespace, size_t count, const char *name)
         return false;
 }
 
-/* Kubernetes' own kinds that belong to no namespace; others are taken to belong to one. */
-static bool is_of_cluster(const char *kind)
+/* Kubernetes' own kinds that belong to no namespace, and what is defined so; others are taken to belong to one. */
+static bool is_of_cluster(const struct rbac_options *options, const char *api_version, const char *kind)
 {
         static const char *const known[] = {"APIService",
                                             "CSIDriver",
@@ -96,6 +103,10 @@ static bool is_of_cluster(const char *kind)
                                             "ValidatingAdmissionPolicyBinding",
                                             "ValidatingWebhookConfiguration"};
 
+        const struct definition *definition = definition_find(&options->definitions, api_version, kind);
+
+        if (definition)
+                return definition->of_cluster;
         for (size_t i = 0; i < ELEMENTS(known); i++)
                 if (strcmp(known[i], kind) == 0)
                         return true;
@@ -118,28 +129,36 @@ static bool is_watched_in(const struct config_watch *watch, const char *place)
         return place ? selects(watch, place) : is_cluster_wide(watch);
 }
 
+struct kind {
+        const char *api_version, *kind;
+};
+
 /* The same for a kind that its handlers may write beside the object: in the object's own namespace (a Namespace is its own)
  * and in those that are named. */
-static bool is_written_everywhere(const struct config_watch *watch, const char *kind, char *const *namespace,
-                                  size_t count)
+static bool is_written_everywhere(const struct rbac_options *options, const struct config_watch *watch,
+                                  const struct kind *kind, char *const *namespace, size_t count)
 {
-        bool has_own = !is_of_cluster(watch->kind) || strcmp(watch->kind, "Namespace") == 0;
+        bool has_own = !is_of_cluster(options, watch->api_version, watch->kind) ||
+                       strcmp(watch->kind, "Namespace") == 0;
 
-        return is_of_cluster(kind) || has_pattern(namespace, count) || (has_own && is_cluster_wide(watch));
+        return is_of_cluster(options, kind->api_version, kind->kind) || has_pattern(namespace, count) ||
+               (has_own && is_cluster_wide(watch));
 }
 
-static bool is_written_in(const struct config_watch *watch, const char *kind, char *const *namespace,
-                          size_t count, const char *place)
+static bool is_written_in(const struct rbac_options *options, const struct config_watch *watch,
+                          const struct kind *kind, char *const *namespace, size_t count, const char *place)
 {
-        bool everywhere = is_written_everywhere(watch, kind, namespace, count);
+        bool everywhere = is_written_everywhere(options, watch, kind, namespace, count);
 
         return place ? !everywhere && (selects(watch, place) || has_name(namespace, count, place))
                      : everywhere;
 }
 
-static bool is_child_in(const struct config_watch *watch, const char *kind, const char *place)
+static bool is_child_in(const struct rbac_options *options, const struct config_watch *watch,
+                        const struct kind *kind, const char *place)
 {
-        return is_written_in(watch, kind, watch->child_namespace, watch->child_namespace_count, place);
+        return is_written_in(options, watch, kind, watch->child_namespace, watch->child_namespace_count,
+                             place);
 }
 
 /* ---- manifests */
@@ -243,9 +262,10 @@ static void add_answers_rules(const struct rbac_options *options, const struct c
         for (size_t i = 0; i < watch->answers_count; i++) {
                 const struct config_owned *kind = &watch->answers[i];
 
-                if (is_owned(watch, kind) || !is_child_in(watch, kind->kind, place))
+                if (is_owned(watch, kind) ||
+                    !is_child_in(options, watch, &(struct kind){kind->api_version, kind->kind}, place))
                         continue;
-                find_plural(options, kind->kind, plural, sizeof(plural));
+                find_plural(options, kind->api_version, kind->kind, plural, sizeof(plural));
                 add_rule(rules, &(struct rule){comment, kind->api_version, plural, NULL,
                                                "get list create patch delete"});
         }
@@ -260,9 +280,10 @@ static void add_patches_rules(const struct rbac_options *options, const struct c
         for (size_t i = 0; i < watch->patches_count; i++) {
                 const struct config_owned *kind = &watch->patches[i];
 
-                if (!is_written_in(watch, kind->kind, kind->namespace, kind->namespace_count, place))
+                if (!is_written_in(options, watch, &(struct kind){kind->api_version, kind->kind},
+                                   kind->namespace, kind->namespace_count, place))
                         continue;
-                find_plural(options, kind->kind, plural, sizeof(plural));
+                find_plural(options, kind->api_version, kind->kind, plural, sizeof(plural));
                 add_rule(rules, &(struct rule){comment, kind->api_version, plural, NULL, "get patch"});
         }
 }
@@ -272,13 +293,14 @@ static void add_owned_rules(const struct rbac_options *options, const struct con
                             const struct config_watch *watch, const char *place, cJSON *rules)
 {
         bool reads = is_watched_in(watch, place);
-        bool writes = !watch->is_related &&
-                      is_child_in(config_watch_find(config, watch->owner), watch->kind, place);
+        bool writes =
+                !watch->is_related && is_child_in(options, config_watch_find(config, watch->owner),
+                                                  &(struct kind){watch->api_version, watch->kind}, place);
         char plural[160], comment[400];
 
         if (!reads && !writes)
                 return;
-        find_plural(options, watch->kind, plural, sizeof(plural));
+        find_plural(options, watch->api_version, watch->kind, plural, sizeof(plural));
         snprintf(comment, sizeof(comment), "what the objects of watch %s %s", watch->owner,
                  watch->is_related ? "depend on" : "own");
         add_rule(rules, &(struct rule){comment, watch->api_version, plural, NULL,
@@ -297,7 +319,7 @@ static void add_rules(const struct rbac_options *options, const struct config *c
                 add_owned_rules(options, config, watch, place, rules);
                 return;
         }
-        find_plural(options, watch->kind, plural, sizeof(plural));
+        find_plural(options, watch->api_version, watch->kind, plural, sizeof(plural));
         snprintf(status, sizeof(status), "%s/status", plural);
         snprintf(comment, sizeof(comment), "watch %s", watch->name);
         if (is_watched_in(watch, place)) {
@@ -496,10 +518,12 @@ static int print_yaml(const struct config *config, const cJSON *list)
         _cleanup_text_ struct text out = TEXT_EMPTY;
         const cJSON *manifest;
 
-        text_printf(&out,
-                    "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
-                    "# `kubectl api-resources`, and correct them with --plural Kind=plural.\n",
-                    config->operator_name);
+        text_printf(
+                &out,
+                "# The least that operator %s needs. Plurals of kinds without a definition (--crd FILE) are\n"
+                "# guessed, and custom kinds are taken to belong to a namespace: compare both with\n"
+                "# `kubectl api-resources`; --plural Kind=plural corrects a plural.\n",
+                config->operator_name);
         cJSON_ArrayForEach(manifest, list)
         {
                 manifest_write(&out, manifest);
@@ -525,7 +549,16 @@ static int print_json(cJSON *list)
         return r < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
 }
 
-int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
+static int read_definitions(struct rbac_options *options)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < options->crd_count && r >= 0; i++)
+                r = definitions_read(&options->definitions, options->crd[i]);
+        return r == -ENOMEM ? EXIT_CODE_SOFTWARE : r < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+}
+
+int ctl_rbac(const char *path, struct rbac_options *options, bool json)
 {
         struct config_problems problems = {0};
         struct config *config = NULL;
@@ -538,9 +571,11 @@ int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
                       stderr);
                 return EXIT_CODE_CONFIGURATION;
         }
-        if (is_own_account(options, config)) {
+        r = is_own_account(options, config) ? EXIT_CODE_CONFIGURATION : read_definitions(options);
+        if (r != EXIT_CODE_OK) {
+                definitions_done(&options->definitions);
                 config_free(config);
-                return EXIT_CODE_CONFIGURATION;
+                return r;
         }
         list = cJSON_CreateArray();
         add_manifest(list, "v1", "ServiceAccount", options->service_account, options->namespace);
@@ -549,6 +584,7 @@ int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
         add_accounts(options, config, list);
         r = json ? print_json(TAKE_PTR(list)) : print_yaml(config, list);
         cJSON_Delete(list);
+        definitions_done(&options->definitions);
         config_free(config);
         return r;
 }

@@ -103,9 +103,19 @@ static int restrict_self(int ruleset, const char *const *writes, const char *con
         return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? not_there(-errno) : 0;
 }
 
+static long landlock_version(void)
+{
+        return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+bool landlock_exists(void)
+{
+        return landlock_version() >= 0;
+}
+
 int landlock_restrict(const char *const *writes, const char *const *reads)
 {
-        long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+        long version = landlock_version();
         struct landlock_ruleset_attr attribute = {.handled_access_fs = writes_of_version(version) |
                                                                        LANDLOCK_ACCESS_FS_EXECUTE |
                                                                        (reads ? READS : 0)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Which files a process may still use, once it is set up. */
+#include <stdbool.h>
 
 /* From now on this thread, and what it starts, writes, makes or removes nothing but these files and what is
  * below these folders, and executes nothing (Landlock); descriptors that are open stay as they are. reads: it
@@ -8,3 +9,4 @@
  * with NULL; what does not exist is left out. A folder, not a file, is what still counts when a file has been
  * replaced. -EOPNOTSUPP: the kernel has none, or whoever started us forbids it. */
 int landlock_restrict(const char *const *writes, const char *const *reads);
+bool landlock_exists(void); /* false: that would be -EOPNOTSUPP */

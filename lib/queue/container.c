@@ -72,6 +72,7 @@ struct work **entry_deletion(struct entry *entry, const char *uid)
 }
 
 #define BUCKETS_FIRST 64
+#define HEAP_FIRST    4
 
 /* ---- hash tables */
 
@@ -228,79 +229,86 @@ void entry_list_remove(struct entry_list *list, struct entry *entry)
         entry->next = entry->previous = NULL;
 }
 
-int entry_heap_reserve(struct entry_heap *heap, size_t count)
+/* ---- heaps */
+
+int heap_reserve(struct heap *heap, size_t count)
 {
-        struct entry **entry;
-        size_t allocated = heap->allocated ? heap->allocated : BUCKETS_FIRST;
+        struct heap_node **node;
+        size_t allocated = heap->allocated ? heap->allocated : HEAP_FIRST;
 
         while (allocated < count)
                 allocated *= 2;
         if (allocated == heap->allocated)
                 return 0;
-        entry = reallocarray(heap->entry, allocated, sizeof(struct entry *));
-        if (!entry)
+        node = reallocarray(heap->node, allocated, sizeof(struct heap_node *));
+        if (!node)
                 return -ENOMEM;
-        heap->entry = entry;
+        heap->node = node;
         heap->allocated = allocated;
         return 0;
 }
 
-static void heap_set(struct entry_heap *heap, size_t index, struct entry *entry)
+static bool is_sooner(const struct heap_node *node, const struct heap_node *other)
 {
-        heap->entry[index] = entry;
-        entry->heap_index = index;
+        return node->due != other->due ? node->due < other->due : node->order < other->order;
 }
 
-static void heap_rise(struct entry_heap *heap, size_t index, struct entry *entry)
+static void heap_set(struct heap *heap, size_t index, struct heap_node *node)
 {
-        while (index > 0 && heap->entry[(index - 1) / 2]->due > entry->due) {
-                heap_set(heap, index, heap->entry[(index - 1) / 2]);
+        heap->node[index] = node;
+        node->index = index;
+}
+
+static void heap_rise(struct heap *heap, size_t index, struct heap_node *node)
+{
+        while (index > 0 && is_sooner(node, heap->node[(index - 1) / 2])) {
+                heap_set(heap, index, heap->node[(index - 1) / 2]);
                 index = (index - 1) / 2;
         }
-        heap_set(heap, index, entry);
+        heap_set(heap, index, node);
 }
 
-static void heap_sink(struct entry_heap *heap, size_t index, struct entry *entry)
+static void heap_sink(struct heap *heap, size_t index, struct heap_node *node)
 {
         size_t child;
 
         while ((child = index * 2 + 1) < heap->count) {
-                if (child + 1 < heap->count && heap->entry[child + 1]->due < heap->entry[child]->due)
+                if (child + 1 < heap->count && is_sooner(heap->node[child + 1], heap->node[child]))
                         child++;
-                if (heap->entry[child]->due >= entry->due)
+                if (!is_sooner(heap->node[child], node))
                         break;
-                heap_set(heap, index, heap->entry[child]);
+                heap_set(heap, index, heap->node[child]);
                 index = child;
         }
-        heap_set(heap, index, entry);
+        heap_set(heap, index, node);
 }
 
-void entry_heap_insert(struct entry_heap *heap, struct entry *entry)
+void heap_insert(struct heap *heap, struct heap_node *node)
 {
-        assert(heap->count < heap->allocated); /* entry_heap_reserve() has made room */
+        assert(heap->count < heap->allocated); /* heap_reserve() has made room */
         heap->count++;
-        heap_rise(heap, heap->count - 1, entry);
+        heap_rise(heap, heap->count - 1, node);
 }
 
-void entry_heap_remove(struct entry_heap *heap, struct entry *entry)
+void heap_remove(struct heap *heap, struct heap_node *node)
 {
-        size_t index = entry->heap_index;
-        struct entry *last;
+        size_t index = node->index;
+        struct heap_node *last;
 
-        assert(index < heap->count && heap->entry[index] == entry);
-        last = heap->entry[--heap->count];
+        assert(index < heap->count && heap->node[index] == node);
+        last = heap->node[--heap->count];
 
-        if (last == entry)
+        if (last == node)
                 return;
-        if (index > 0 && heap->entry[(index - 1) / 2]->due > last->due)
+        if (index > 0 && is_sooner(last, heap->node[(index - 1) / 2]))
                 heap_rise(heap, index, last);
         else
                 heap_sink(heap, index, last);
 }
 
-struct entry *entry_heap_first(const struct entry_heap *heap)
+struct heap_node *heap_first(const struct heap *heap)
 {
-        return heap->count > 0 ? heap->entry[0] : NULL;
+        return heap->count > 0 ? heap->node[0] : NULL;
 }
 
 /* ---- twins */

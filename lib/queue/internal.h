@@ -32,6 +32,19 @@ struct table {
         size_t bucket_count, count;
 };
 
+/* What stands in a heap embeds this. */
+struct heap_node {
+        uint64_t due, order; /* of two that are due at once, the one of the lower order goes first */
+        size_t index;        /* in its heap */
+};
+
+#define OWNER_OF(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
+
+struct heap {
+        struct heap_node **node;
+        size_t count, allocated;
+};
+
 /* In the order in which a tenant's keys go. BY_HAND: a user waits. BEGUN: a run that has begun is finished
  * first. */
 enum queue_line { LINE_BY_HAND, LINE_BEGUN, LINE_NORMAL, LINE_LOW, LINE_COUNT };
@@ -41,12 +54,12 @@ struct entry {
         struct entry *next, *previous; /* in a ready list or the running list */
         struct entry *newer, *older;   /* entries of the same watch */
         struct tenant *tenant;         /* whose key it is; for as long as the entry is there */
-        size_t heap_index;             /* in the heap */
+        struct heap_node delay;        /* in the heap of its tenant */
         struct work *deletion;         /* pending, oldest first */
         struct work *update;           /* pending */
         struct work *nudge;            /* pending; of the UID of the update, if there is one */
         struct work *current;          /* a worker has it */
-        uint64_t run, due, ready_since;
+        uint64_t run, ready_since;
         unsigned watch;
         enum entry_place place;
         bool settling;        /* while it is delayed */
@@ -64,12 +77,16 @@ struct entry_list {
  * one of its keys is not at rest. Tenants that have something in a line stand in the ring of that line, and
  * the first one has the next turn. In the ring of LINE_NORMAL stand those that have something in LINE_BEGUN,
  * too: that is a line of its own only while the watch is paused.
+ * A tenant with delayed keys stands in the queue's heap, by the first of them.
  */
 struct tenant {
         struct table_node node;
         unsigned watch;
         size_t entries;         /* keys, wherever they are */
         size_t queued, running; /* of these */
+        struct heap delayed;
+        struct heap_node turn;      /* for what is delayed */
+        uint64_t released, release; /* when something of it was released last, and the number of that */
         struct entry_list ready[LINE_COUNT];
         unsigned picks; /* of LINE_BEGUN and LINE_NORMAL, for ageing */
         struct {
@@ -83,11 +100,6 @@ struct tenant {
 struct tenant_ring {
         struct tenant *first, *last;
         size_t count;
-};
-
-struct entry_heap {
-        struct entry **entry;
-        size_t count, allocated;
 };
 
 struct queue_watch {
@@ -107,10 +119,10 @@ struct queue {
         size_t turn; /* the watch that is asked first, next time */
         struct table entries, tenants;
         struct entry_list running, suspects;
-        uint64_t alone; /* the run beside which nothing else starts; 0 */
-        bool was_alone; /* the last run: now it is the turn of others */
-        struct entry_heap heap;
-        uint64_t last_run;
+        uint64_t alone;      /* the run beside which nothing else starts; 0 */
+        bool was_alone;      /* the last run: now it is the turn of others */
+        struct heap delayed; /* tenants */
+        uint64_t last_run, last_release;
 };
 
 /* lib/queue/container.c: work */
@@ -150,18 +162,25 @@ void entry_list_append(struct entry_list *list, struct entry *entry);
 void entry_list_prepend(struct entry_list *list, struct entry *entry);
 void entry_list_remove(struct entry_list *list, struct entry *entry);
 
-/* Room for `count` entries, so that inserting cannot fail. */
-int entry_heap_reserve(struct entry_heap *heap, size_t count);
-void entry_heap_insert(struct entry_heap *heap, struct entry *entry);
-void entry_heap_remove(struct entry_heap *heap, struct entry *entry);
-struct entry *entry_heap_first(const struct entry_heap *heap);
+/* Room for `count` nodes, so that inserting cannot fail. */
+int heap_reserve(struct heap *heap, size_t count);
+void heap_insert(struct heap *heap, struct heap_node *node);
+void heap_remove(struct heap *heap, struct heap_node *node);
+struct heap_node *heap_first(const struct heap *heap);
 
 /* lib/queue/tenant.c */
+struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char *name,
+                           size_t length); /* NULL: all of its keys are at rest */
 int tenant_find(struct queue *queue,
                 struct entry *entry); /* the one of this entry's key, or a new one; -ENOMEM */
 void tenant_leave(struct queue *queue, struct entry *entry); /* the entry goes */
 /* Into the entry's line and out of it. again: in front, as if it had not been picked. */
 void tenant_wait(struct queue *queue, struct entry *entry, bool again);
 void tenant_wait_over(struct queue *queue, struct entry *entry);
+/* What is delayed: in, out, and the one that is due next; NULL: none is due. Of tenants whose keys are due
+ * each has its turn, so one of them with many such keys holds up nobody else's. */
+void tenant_delay(struct queue *queue, struct entry *entry);
+void tenant_delay_over(struct queue *queue, struct entry *entry);
+struct entry *tenant_due(struct queue *queue, uint64_t now);
 bool tenant_may_pick(const struct queue_watch *watch);
 struct entry *tenant_pick(struct queue_watch *watch); /* whose turn it is; the turn is over with that */

@@ -53,7 +53,7 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
                 .since = entry->ready_since,
                 .ahead = entry->place == PLACE_READY ? keys_ahead(entry) : 0,
                 .sharing = entry->place == PLACE_READY ? tenants_sharing(queue, entry) : 0,
-                .due = entry->due,
+                .due = entry->delay.due,
                 .behind = entry->behind > 0,
         };
 }
@@ -102,14 +102,21 @@ enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const cha
 
 uint64_t queue_next_time(const struct queue *queue)
 {
-        const struct entry *entry = queue->alone == 0 ? entry_heap_first(&queue->heap) : NULL;
+        const struct heap_node *first = queue->alone == 0 ? heap_first(&queue->delayed) : NULL;
 
-        return entry ? entry->due : USEC_INFINITY;
+        return first ? first->due : USEC_INFINITY;
 }
 
 struct queue_counts queue_count(const struct queue *queue, unsigned watch)
 {
         return queue->watch[watch].counts;
+}
+
+bool queue_has_namespace(const struct queue *queue, unsigned watch, const char *namespace, size_t length)
+{
+        const struct tenant *tenant = tenant_look(queue, watch, namespace, length);
+
+        return tenant && tenant->queued > 0;
 }
 
 struct queue_counts queue_count_all(const struct queue *queue)

@@ -50,4 +50,6 @@ struct queue_share {
 #define QUEUE_SHARES_LOOKED 2000
 size_t queue_shares(const struct queue *queue, struct queue_share *ret, size_t max);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
+/* Whether a key of this namespace ("" for a kind without) is queued. */
+bool queue_has_namespace(const struct queue *queue, unsigned watch, const char *namespace, size_t length);
 struct queue_counts queue_count_all(const struct queue *queue);

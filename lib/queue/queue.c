@@ -3,7 +3,7 @@
  * The queue of the supervisor: see queue.h for what it promises.
  *
  * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its tenant,
- * or in the heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
+ * or in its tenant's heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
  * change takes the entry out first (entry_unplace) and places it again. What must never happen: an entry
  * without work that is not freed, work that is dropped without being handled or superseded.
  */
@@ -69,7 +69,7 @@ void queue_free(struct queue *queue)
                 }
         free(queue->entries.bucket);
         free(queue->tenants.bucket);
-        free(queue->heap.entry);
+        free(queue->delayed.node);
         free(queue->watch);
         free(queue);
 }
@@ -125,7 +125,7 @@ void entry_unplace(struct queue *queue, struct entry *entry)
                 count_queued(watch, entry, -1);
                 break;
         case PLACE_DELAYED:
-                entry_heap_remove(&queue->heap, entry);
+                tenant_delay_over(queue, entry);
                 watch->counts.delayed--;
                 watch->counts.settling -= entry->settling;
                 break;
@@ -147,8 +147,8 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->tenant->running++;
         } else if (head->not_before > now) {
                 entry->place = PLACE_DELAYED;
-                entry->due = head->not_before;
-                entry_heap_insert(&queue->heap, entry);
+                entry->delay.due = head->not_before;
+                tenant_delay(queue, entry);
                 watch->counts.delayed++;
                 entry->settling = head->reason == RUN_SETTLING;
                 watch->counts.settling += entry->settling;
@@ -203,7 +203,7 @@ void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
                 return;
         if (entry->place == PLACE_HELD && head->not_before <= now)
                 return;
-        if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
+        if (entry->place == PLACE_DELAYED && head->not_before == entry->delay.due)
                 return;
         entry_unplace(queue, entry);
         entry_place(queue, entry, now);
@@ -368,8 +368,7 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
         entry = entry_new(watch, item->key);
         if (!entry)
                 return -ENOMEM;
-        if (push_work(entry, item) < 0 || entry_heap_reserve(&queue->heap, queue->entries.count + 1) < 0 ||
-            tenant_find(queue, entry) < 0) {
+        if (push_work(entry, item) < 0 || tenant_find(queue, entry) < 0) {
                 entry_free(entry);
                 return -ENOMEM;
         }
@@ -390,8 +389,7 @@ static void release_due(struct queue *queue, uint64_t now)
 {
         struct entry *entry;
 
-        for (size_t i = 0; i < RELEASED_MAX && (entry = entry_heap_first(&queue->heap)) && entry->due <= now;
-             i++) {
+        for (size_t i = 0; i < RELEASED_MAX && (entry = tenant_due(queue, now)); i++) {
                 entry_unplace(queue, entry);
                 entry_place(queue, entry, now);
         }

@@ -4,7 +4,7 @@
  * (what is asked for by hand, then what is ordinary, then low priority; each eighth pick goes to the one that
  * was passed over), the tenant that is first in that ring and then goes to its end, and that tenant's key
  * (what has begun, then what is new, with the same ageing). A step costs the same however many tenants and
- * keys there are.
+ * keys there are. What is delayed comes into these lines in turns, too.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,30 +35,47 @@ static struct tenant *tenant_new(unsigned watch, const char *name, size_t length
         return tenant;
 }
 
+static uint64_t tenant_hash(unsigned watch, const char *name, size_t length)
+{
+        return XXH3_64bits_withSeed(name, length, watch);
+}
+
+struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char *name, size_t length)
+{
+        struct table_node *node = table_look(&queue->tenants, tenant_hash(watch, name, length));
+
+        for (; node; node = table_look_on(node)) {
+                struct tenant *tenant = (struct tenant *)node;
+
+                if (tenant->watch == watch && tenant->length == length &&
+                    memcmp(tenant->name, name, length) == 0)
+                        return tenant;
+        }
+        return NULL;
+}
+
 int tenant_find(struct queue *queue, struct entry *entry)
 {
         size_t length = namespace_length(entry->key);
-        uint64_t hash = XXH3_64bits_withSeed(entry->key, length, entry->watch);
-        struct table_node *node = table_look(&queue->tenants, hash);
-        struct tenant *tenant = NULL;
+        struct tenant *tenant = tenant_look(queue, entry->watch, entry->key, length);
 
-        for (; node; node = table_look_on(node)) {
-                tenant = (struct tenant *)node;
-                if (tenant->watch == entry->watch && tenant->length == length &&
-                    memcmp(tenant->name, entry->key, length) == 0)
-                        break;
-        }
-        if (!node) {
-                tenant = tenant_new(entry->watch, entry->key, length, hash);
+        if (!tenant) {
+                tenant = tenant_new(entry->watch, entry->key, length,
+                                    tenant_hash(entry->watch, entry->key, length));
                 if (!tenant)
                         return -ENOMEM;
-                if (table_insert(&queue->tenants, &tenant->node) < 0) {
+                if (heap_reserve(&queue->delayed, queue->tenants.count + 1) < 0 ||
+                    table_insert(&queue->tenants, &tenant->node) < 0) {
                         free(tenant);
                         return -ENOMEM;
                 }
         }
         tenant->entries++;
         entry->tenant = tenant;
+        if (heap_reserve(&tenant->delayed, tenant->entries) < 0) {
+                tenant_leave(queue, entry);
+                return -ENOMEM;
+        }
         return 0;
 }
 
@@ -69,8 +86,9 @@ void tenant_leave(struct queue *queue, struct entry *entry)
         assert(tenant->entries > 0);
         if (--tenant->entries > 0)
                 return;
-        assert(tenant->queued == 0 && tenant->running == 0);
+        assert(tenant->queued == 0 && tenant->running == 0 && tenant->delayed.count == 0);
         table_remove(&queue->tenants, &tenant->node);
+        free(tenant->delayed.node);
         free(tenant);
 }
 
@@ -155,6 +173,55 @@ void tenant_wait_over(struct queue *queue, struct entry *entry)
 {
         entry_list_remove(&entry->tenant->ready[entry->line], entry);
         enter_rings(&queue->watch[entry->watch], entry->tenant);
+}
+
+/* ---- what is delayed */
+
+static void tenant_out_of_heap(struct queue *queue, struct tenant *tenant)
+{
+        if (tenant->delayed.count > 0)
+                heap_remove(&queue->delayed, &tenant->turn);
+}
+
+static void tenant_into_heap(struct queue *queue, struct tenant *tenant)
+{
+        if (tenant->delayed.count == 0)
+                return;
+        tenant->turn.due = heap_first(&tenant->delayed)->due;
+        tenant->turn.order = 0;
+        /* After its last turn, behind others that have waited for as long. */
+        if (tenant->turn.due <= tenant->released) {
+                tenant->turn.due = tenant->released;
+                tenant->turn.order = tenant->release;
+        }
+        heap_insert(&queue->delayed, &tenant->turn);
+}
+
+void tenant_delay(struct queue *queue, struct entry *entry)
+{
+        tenant_out_of_heap(queue, entry->tenant);
+        heap_insert(&entry->tenant->delayed, &entry->delay);
+        tenant_into_heap(queue, entry->tenant);
+}
+
+void tenant_delay_over(struct queue *queue, struct entry *entry)
+{
+        tenant_out_of_heap(queue, entry->tenant);
+        heap_remove(&entry->tenant->delayed, &entry->delay);
+        tenant_into_heap(queue, entry->tenant);
+}
+
+struct entry *tenant_due(struct queue *queue, uint64_t now)
+{
+        struct heap_node *first = heap_first(&queue->delayed);
+        struct tenant *tenant;
+
+        if (!first || first->due > now)
+                return NULL;
+        tenant = OWNER_OF(first, struct tenant, turn);
+        tenant->released = now;
+        tenant->release = ++queue->last_release;
+        return OWNER_OF(heap_first(&tenant->delayed), struct entry, delay);
 }
 
 /* ---- picking */

@@ -12,6 +12,7 @@
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/cgroup.h"
+#include "os/landlock.h"
 #include "os/sandbox.h"
 #include "os/syscall.h"
 #include "supervisor/fatal.h"
@@ -93,6 +94,18 @@ bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longes
         return false;
 }
 
+/* No warning: it is so on many machines, and the filters for system calls hold. */
+static void tell_missing_landlock(void)
+{
+        if (!landlock_exists())
+                log_write(
+                        LOG_NOTICE, NULL, NULL,
+                        "this kernel has no Landlock, or it is off or forbidden here: the supervisor, watchers, gateway and "
+                        "credential process are not kept from other files that their user may reach; system calls are "
+                        "filtered all the same. Turn it on (the kernel's parameter lsm=), or give the operator a user of its "
+                        "own");
+}
+
 /* Injected code can run no program and start no process in here: only the spawner does that, and it knows
  * our own programs only. A restart in place finds all of it done. (The ledger's thread lives already:
  * Landlock does not bind it.) */
@@ -106,6 +119,7 @@ int supervisor_close_in(const struct supervisor *supervisor)
 
         if (spawner_pid() > 0)
                 return 0;
+        tell_missing_landlock();
         r = spawner_start(log_target_name(LOG_TARGET_AUTO));
         return r < 0 ? r
                      : close_in("the supervisor", path, NULL,

@@ -13,6 +13,7 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/file.h"
+#include "supervisor/folders/state-folder.h"
 #include "supervisor/supervisor.h"
 
 #define LINE_SIZE 50 /* with the line break */
@@ -22,13 +23,17 @@ struct line {
         char text[LINE_SIZE + 1];
 };
 
+static uint64_t sum_of(const uint64_t key[2])
+{
+        return siphash_of((const uint8_t *)key, SUM_OF, strlen(SUM_OF)).low;
+}
+
 static struct line print_key(const uint64_t key[2])
 {
-        struct siphash_sum sum = siphash_of((const uint8_t *)key, SUM_OF, strlen(SUM_OF));
         struct line line;
 
         snprintf(line.text, sizeof(line.text), "%016" PRIx64 "%016" PRIx64 " %016" PRIx64 "\n", key[0],
-                 key[1], sum.low);
+                 key[1], sum_of(key));
         return line;
 }
 
@@ -89,22 +94,28 @@ static uint64_t count_rows(struct ledger *ledger)
         return count;
 }
 
-static void tell_loss(const char *path, bool is_damaged, uint64_t rows)
+static void tell_loss(struct supervisor *supervisor, const char *path, const char *what)
 {
-        log_write(
-                LOG_ERR, MESSAGE_ID_HASH_KEY_LOST, NULL,
-                "%s %s; a new key is made; it cannot be told any more whether the %" PRIu64
-                " objects that were handled have changed since: each of them runs once; no change and no deletion is lost",
-                path,
-                is_damaged ? "is damaged"
-                           : "is missing (removed, or the state folder is of an earlier release)",
-                rows);
+        uint64_t rows = count_rows(supervisor->controller.ledger);
+
+        if (rows > 0)
+                log_write(
+                        LOG_ERR, MESSAGE_ID_HASH_KEY_LOST, NULL,
+                        "%s %s; it cannot be told any more whether the %" PRIu64
+                        " objects that were handled have changed since: each of them runs once; no change and no deletion is lost",
+                        path, what, rows);
+}
+
+/* The file that names the last life's key may be of an earlier release, or lost; then nothing is known. */
+static bool is_another(const struct supervisor *supervisor, const uint64_t key[2])
+{
+        return supervisor->life.key_sum != 0 && supervisor->life.key_sum != sum_of(key);
 }
 
 int hash_key_begin(struct supervisor *supervisor, struct error *error)
 {
         _cleanup_free_ char *path = format_string("%s/hash.key", supervisor->options->state_directory);
-        uint64_t key[2] = {0, 0}, rows;
+        uint64_t key[2] = {0, 0};
         int r;
 
         if (!path)
@@ -114,9 +125,18 @@ int hash_key_begin(struct supervisor *supervisor, struct error *error)
                 bool is_damaged = r == -EBADMSG;
 
                 r = make_key(path, key);
-                rows = r >= 0 ? count_rows(supervisor->controller.ledger) : 0;
-                if (rows > 0)
-                        tell_loss(path, is_damaged, rows);
+                if (r >= 0)
+                        tell_loss(supervisor, path,
+                                  is_damaged ? "is damaged; a new key is made"
+                                             : "is missing (removed, or the state folder is of an earlier "
+                                               "release); a new key is made");
+        } else if (r >= 0 && is_another(supervisor, key)) {
+                tell_loss(supervisor, path,
+                          "is not the one of the last start (it is of another state folder); it is used");
+        }
+        if (r >= 0) {
+                supervisor->life.key_sum = sum_of(key);
+                state_folder_note_time(supervisor);
         }
         memcpy(supervisor->hash_key, key, sizeof(supervisor->hash_key));
         explicit_bzero(key, sizeof(key));

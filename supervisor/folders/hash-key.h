@@ -12,6 +12,6 @@
 struct supervisor;
 
 /* Reads or makes it; the ledger is open. A key that is lost or damaged, while the ledger has hashes, is replaced and that is
- * logged: objects that were handled count as changed. Else a negative errno with a text. */
+ * logged: objects that were handled count as changed. So do they with the key of another state folder, which is logged, too. Else a negative errno with a text. */
 int hash_key_begin(struct supervisor *supervisor, struct error *error);
 void hash_key_wipe(struct supervisor *supervisor);

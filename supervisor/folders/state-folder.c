@@ -64,9 +64,10 @@ static void read_starts(struct supervisor *supervisor)
         supervisor->life.last_exit = -1;
         if (pread(supervisor->lock.state_fd, buffer, sizeof(buffer) - 1, 0) >
             0) /* what cannot be read counts as none */
-                (void)sscanf(buffer, "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
+                (void)sscanf(buffer,
+                             "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64 " %" SCNx64,
                              &starts, &supervisor->life.last_exit, &supervisor->crash_events.until,
-                             left.boot, &left.offset, &left.seen);
+                             left.boot, &left.offset, &left.seen, &supervisor->life.key_sum);
         supervisor->life.starts = starts + (supervisor->reload.since == 0); /* a reload is no start */
         ledger_clock_begin(supervisor, &left);
 }
@@ -80,9 +81,10 @@ static void write_starts(struct supervisor *supervisor, int last_exit)
 
         clock->seen = ledger_now(supervisor);
         length = snprintf(buffer, sizeof(buffer),
-                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", getpid(),
+                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIx64 "\n", getpid(),
                           supervisor->life.starts, last_exit, supervisor->crash_events.until,
-                          clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen);
+                          clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen,
+                          supervisor->life.key_sum);
         if (pwrite(supervisor->lock.state_fd, buffer, (size_t)length, 0) == length &&
             ftruncate(supervisor->lock.state_fd, length) < 0)
                 return;

@@ -2,8 +2,10 @@
 """The key of hashes: made once, on the disk before it is used, told to nobody, and what happens when it is lost."""
 import errno
 import re
+import shutil
 import signal
 import stat
+import subprocess
 
 import pytest
 
@@ -72,6 +74,40 @@ def damage(path, how):
         path.write_bytes(b"\0" * len(line))
     else:
         path.write_bytes({"cut": line[:20], "flipped": b"%c" % (line[0] ^ 1) + line[1:]}[how])
+
+
+# Of another state folder.
+FOREIGN = "0123456789abcdeffedcba9876543210 a1a36c8c25948c66\n"
+
+
+def test_one_of_another_state_folder_is_used_and_that_is_said(configured, handler, widgets):
+    assert run_once(configured, handler, widgets, "a") == [1]
+    configured.stop()
+    key_file(configured).write_text(FOREIGN, encoding="ascii")
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="a", count=2)
+    [said] = losses(configured)
+    assert said["level"] == "error" and "is not the one of the last start" in said["message"] and "1 objects" in said["message"]
+    configured.stop()
+    assert run_once(configured, handler, widgets, "a", "later") == [2, 1], "another start runs nothing again"
+    configured.stop()
+    assert key_file(configured).read_text(encoding="ascii") == FOREIGN and not losses(configured)
+
+
+def test_a_copy_of_the_whole_state_folder_is_as_good_as_the_first(configured, handler, widgets):
+    """As on another machine: what was handled is not handled again, and nothing is lost."""
+    assert run_once(configured, handler, widgets, "a", "gone") == [1, 1]
+    configured.stop()
+    first = configured.state_directory
+    copy = first.with_name("copy")
+    subprocess.run(["cp", "-a", first, copy], check=True)
+    shutil.rmtree(first)
+    copy.rename(first)
+    widgets.delete("gone")
+    assert run_once(configured, handler, widgets, "a", "later") == [1, 1]
+    handler.wait_finished(name="gone", action="deleted")
+    configured.stop()
+    assert not losses(configured)
 
 
 @pytest.mark.parametrize("how", ["removed", "cut", "zeros", "flipped"])

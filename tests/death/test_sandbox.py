@@ -204,7 +204,7 @@ def test_the_control_socket_takes_no_orders_from_handlers(devserver, operator, h
 
 @pytest.mark.parametrize("role", ["supervisor", "watcher", "credential", "gateway"])
 def test_who_writes_elsewhere(tried, operator, sandbox, role):
-    """Refused where the kernel has Landlock; where it has not, that is said at debug level, and nothing else changes."""
+    """Refused where the kernel has Landlock; where it has not, the start says so, and nothing else changes."""
     below = {"supervisor": operator.state_directory, "watcher": operator.state_directory / "store" / "widgets",
              "gateway": operator.runtime_directory}.get(role)
     elsewhere = sandbox.subfolder("elsewhere", operator.user, mode=0o777)
@@ -285,4 +285,6 @@ def test_where_there_is_no_sandbox(devserver, operator, handler, widgets, sandbo
     said = [record["message"] for record in operator.logs(level="warning") if "runs without its sandbox" in record["message"]]
     assert len(said) == len(FILTERED) and all(any(role in line for line in said) for role in FILTERED), said
     assert all(status(child.pid)["Seccomp_filters"] == "1" for child in operator.children())
+    [told] = operator.logs(level="notice", where=lambda record: "Landlock" in record["message"])
+    assert "not kept from other files" in told["message"]
     operator.stop()

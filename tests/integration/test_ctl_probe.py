@@ -128,6 +128,49 @@ def test_rbac_corrected(devserver, operator, handler):
     assert found["ClusterRole", None]["rules"][1]["resources"] == ["mice"]
 
 
+def definition(kind, plural, scope, group="example.com"):
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": scope, "names": {"kind": kind, "plural": plural}, "versions": []}}
+
+
+DEFINITIONS = [definition("Fleet", "armada", "Cluster"), definition("Mouse", "mice", "Namespaced"),
+               definition("Mouse", "cluster-mice", "Cluster", "other.example.com")]
+
+
+def listed(kind, *definitions):
+    return {"apiVersion": "v1", "kind": kind, "items": list(definitions)}
+
+
+@pytest.mark.parametrize("documents", [
+    [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}, *DEFINITIONS],
+    [listed("List", *DEFINITIONS)],
+    [listed("CustomResourceDefinitionList", *({**each, "kind": None} for each in DEFINITIONS))]],
+    ids=["documents", "a list", "a list of its own"])
+def test_rbac_of_defined_kinds(devserver, operator, handler, documents):
+    """Scope and plural are those of the definition, for the kind of this group."""
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["one"],
+                                         children={"kinds": child_kinds("example.com/v1 Fleet", "example.com/v1 Mouse")})])
+    written, file = ["get", "list", "create", "patch", "delete"], operator.folder / "crds.yaml"
+    file.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    found = roles(operator, "--crd", str(file))
+    rules = {kind: {rule["resources"][0]: rule["verbs"] for rule in found[kind, place]["rules"]}
+             for kind, place in (("ClusterRole", None), ("Role", "one"))}
+    assert rules["ClusterRole"] == {"namespaces": ["get"], "armada": written}
+    assert rules["Role"]["mice"] == written and "armada" not in rules["Role"] and "fleets" not in rules["Role"]
+    assert "custom kinds are taken to belong to a namespace" in operator.ctl.run("rbac", str(operator.config_file)).stdout
+
+
+@pytest.mark.parametrize("text, said", [("kind: List\nitems: []\n", "has no CustomResourceDefinition"), ("a: [", "is not valid YAML"),
+                                        (None, "No such file")])
+def test_rbac_with_wrong_definitions(devserver, operator, handler, text, said):
+    operator.configure(devserver, [watch("widgets", handler)])
+    file = operator.folder / "crds.yaml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    done = operator.ctl.run("rbac", str(operator.config_file), "--crd", str(file))
+    assert (done.returncode, done.stdout) == (78, "") and f"{file}:" in done.stderr and said in done.stderr
+
+
 def test_rbac_of_a_wrong_configuration(operator):
     operator.write_config("operator: x\n")
     assert operator.ctl.run("rbac", str(operator.config_file)).returncode == 78

@@ -33,6 +33,9 @@ struct verification {
         struct question *asked;
         size_t asked_count;
         struct store_question after; /* the last one that was asked in this round; key NULL: none */
+        struct store_question
+                hop; /* behind all of the namespace that had the last turn; key NULL: none had */
+        bool hops;   /* the last question was asked for a turn */
         sd_event_source *retry_timer;
         struct failures failures; /* only its pace is used */
         bool refusal_told;
@@ -69,6 +72,7 @@ void verification_free(struct verification *verification)
                 verification->asked = next;
         }
         store_question_done(&verification->after);
+        store_question_done(&verification->hop);
         sd_event_source_disable_unref(verification->retry_timer);
         free(verification);
 }
@@ -266,31 +270,74 @@ static bool may_be_asked(struct watcher *watcher, const struct store_question *s
         return !is_asked(watcher->verification, stored) && !(stream && stream_is_refused(stream));
 }
 
-/* Finds the next question of this round that needs an answer; those that were answered otherwise are
- * removed. -ENOENT: the round is over. */
-static int next_question(struct watcher *watcher, struct store_question *ret)
+/* Finds the next question behind *place that needs an answer; those that were answered otherwise are removed.
+ * in_one: in the namespace of the first one that is found. -ENOENT: there is none. */
+static int find_open(struct watcher *watcher, struct store_question *place, bool in_one)
 {
-        struct store_question *after = &watcher->verification->after, found;
+        struct store_question found;
+        size_t namespace_size = 0;
         int r;
 
-        while ((r = store_question_next(watcher->store, after->key ? after : NULL, &found)) >= 0) {
-                store_question_done(after);
-                *after = found;
+        while ((r = store_question_next(watcher->store, place->key ? place : NULL, &found)) >= 0) {
+                if (in_one && namespace_size > 0 && strncmp(found.key, place->key, namespace_size) != 0) {
+                        store_question_done(&found);
+                        return -ENOENT;
+                }
+                store_question_done(place);
+                *place = found;
+                namespace_size = strcspn(found.key, "/") + 1;
                 r = is_open(watcher, &found);
                 if (r == 0)
                         r = store_question_remove(watcher->store, found.key, found.uid);
                 else if (r > 0 && may_be_asked(watcher, &found))
-                        break;
+                        return 0;
                 if (r < 0)
                         return r;
         }
-        if (r < 0)
-                return r;
-        *ret = (struct store_question){strdup(after->key), strdup(after->uid), after->owed};
+        return r;
+}
+
+static int copy_question(const struct store_question *question, struct store_question *ret)
+{
+        *ret = (struct store_question){strdup(question->key), strdup(question->uid), question->owed};
         if (ret->key && ret->uid)
                 return 0;
         store_question_done(ret);
         return -ENOMEM;
+}
+
+/* The turn of the next namespace. -ENOENT: it has nothing to ask, or all of them had their turns. */
+static int next_of_turn(struct watcher *watcher, struct store_question *ret)
+{
+        struct store_question *hop = &watcher->verification->hop;
+        int r = find_open(watcher, hop, true);
+        char *slash = hop->key ? strchr(hop->key, '/') : NULL;
+
+        if (r >= 0)
+                r = copy_question(hop, ret);
+        if (r == -ENOENT && !slash)
+                store_question_done(hop);
+        if (slash) {
+                slash[0] = '/' + 1;
+                slash[1] = '\0';
+                hop->uid[0] = '\0';
+        }
+        return r;
+}
+
+/* In the order of keys, and each second question by turns of the namespaces: who has many questions does not
+ * hold up the others. -ENOENT: the round is over. */
+static int next_question(struct watcher *watcher, struct store_question *ret)
+{
+        struct verification *verification = watcher->verification;
+        int r;
+
+        verification->hops = !verification->hops;
+        r = verification->hops ? next_of_turn(watcher, ret) : -ENOENT;
+        if (r != -ENOENT)
+                return r;
+        r = find_open(watcher, &verification->after, false);
+        return r < 0 ? r : copy_question(&verification->after, ret);
 }
 
 /* Returns 1: asked; 0: the round is over. */

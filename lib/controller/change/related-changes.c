@@ -7,7 +7,9 @@
  * change, and no change costs more than that.
  *
  * The queue gets no more of them than it can take beside what is new: those that are behind the cursor are
- * where they cost nothing, in the ledger. No cursor outlives us: at the next start, when all of it is in
+ * where they cost nothing, in the ledger. Namespaces take turns; where the queue is full, the turn goes to one
+ * that has nothing in it, so that a crowd of one tenant holds up nobody else's. A cursor for all namespaces
+ * makes one for each of them, for the same reason. No cursor outlives us: at the next start, when all of it is in
  * sync, everybody is asked once (related_recheck).
  */
 #include <errno.h>
@@ -21,6 +23,7 @@
 #include "queue/look.h"
 
 #define QUEUED_MAX    (CREDIT_LIMIT / 2)
+#define LOOKED_MAX    16                    /* cursors, in search of one whose turn it may be */
 #define PATIENCE_USEC (100 * USEC_PER_MSEC) /* of a page, while the loop has no idle turn */
 
 struct related_cursor {
@@ -166,15 +169,51 @@ int related_changed(struct watch *watch, const struct record_change *change)
 
 /* ---- a page */
 
-static bool parent_has_room(const struct watch *parent)
+static bool parent_is_full(const struct watch *parent)
 {
-        return queue_count(parent->controller->queue, watch_number(parent)).queued < QUEUED_MAX;
+        return queue_count(parent->controller->queue, watch_number(parent)).queued >= QUEUED_MAX;
+}
+
+static bool has_none_queued(const struct related_cursor *cursor)
+{
+        size_t length = strlen(cursor->namespace);
+
+        return !queue_has_namespace(cursor->parent->controller->queue, watch_number(cursor->parent),
+                                    cursor->namespace, length > 0 ? length - 1 : 0);
+}
+
+/* Gives the turn to the next cursor that may have it. Of more than a few that may not, the next ones are
+ * looked at when we are asked again. */
+static bool parent_has_room(struct watch *parent)
+{
+        if (!parent_is_full(parent))
+                return true;
+        for (size_t i = 0; i < LOOKED_MAX && i < parent->related_count; i++) {
+                if (has_none_queued(parent->related[parent->related_turn % parent->related_count]))
+                        return true;
+                parent->related_turn++;
+        }
+        return false;
+}
+
+/* Behind all keys of this one's namespace. */
+static int ask_namespace(struct related_cursor *cursor, const char *key, const char *slash)
+{
+        _cleanup_free_ char *namespace = strndup(key, (size_t)(slash + 1 - key));
+        int r = namespace ? ask_all(cursor->parent, namespace) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        namespace[slash - key] = '/' + 1;
+        r = text_replace(&cursor->key, namespace);
+        return r < 0 ? r : text_replace(&cursor->uid, "");
 }
 
 static int take_related_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct related_cursor *cursor = userdata;
         size_t prefix = strlen(cursor->namespace);
+        const char *slash = prefix == 0 ? strchr(row->key, '/') : NULL;
 
         if (cursor->over || cursor->at_end)
                 return 0;
@@ -187,6 +226,9 @@ static int take_related_row(const char *watch_name _unused_, const struct ledger
                 cursor->over = true;
                 return 0;
         }
+        cursor->parent->is_of_cluster = prefix == 0 && !slash;
+        if (slash)
+                return ask_namespace(cursor, row->key, slash);
         if (text_replace(&cursor->key, row->key) < 0 || text_replace(&cursor->uid, row->uid) < 0)
                 return -ENOMEM;
         return owned_related_changed(cursor->parent, row);
@@ -227,9 +269,18 @@ static int see_scope(struct watch *parent, const struct related_cursor *cursor)
         return r < 0 ? r : parent->is_of_cluster;
 }
 
+/* One row where the queue is full; and the cursor for all namespaces leaves each behind its first row. */
+static size_t page_of(const struct watch *parent, const struct related_cursor *cursor)
+{
+        if (parent_is_full(parent) || (!cursor->namespace[0] && !parent->is_of_cluster))
+                return 1;
+        return PAGE_RELATED;
+}
+
 static int related_advance(struct watch *parent, struct related_cursor *cursor)
 {
         _cleanup_free_ char *key = NULL, *uid = NULL;
+        size_t page = page_of(parent, cursor);
         int r = see_scope(parent, cursor);
 
         if (r > 0) {
@@ -240,9 +291,9 @@ static int related_advance(struct watch *parent, struct related_cursor *cursor)
         uid = strdup(cursor->uid);
         if (r >= 0)
                 r = key && uid ? ledger_visit(parent->controller->ledger, parent->config->name, key, uid,
-                                              PAGE_RELATED, take_related_row, cursor)
+                                              page, take_related_row, cursor)
                                : -ENOMEM;
-        if (r >= 0 && !cursor->over && (cursor->at_end || r < PAGE_RELATED))
+        if (r >= 0 && !cursor->over && (cursor->at_end || (size_t)r < page))
                 r = wrap(cursor);
         return r < 0 ? r : 0;
 }

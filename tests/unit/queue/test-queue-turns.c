@@ -131,6 +131,44 @@ static void test_a_paused_watch_finds_what_has_begun(void **state)
         queue_free(queue);
 }
 
+/* Ten thousand keys of one namespace are due before one of another. */
+static void test_what_is_due_does_not_wait_for_a_crowd_that_is_due(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_run run;
+        struct queue_item item = {.uid = "u", .fingerprint = 1, .reason = RUN_RETRY, .not_before = 10};
+        unsigned picks = 0;
+
+        (void)state;
+        for (unsigned i = 0; i < 10000; i++) {
+                char key[32];
+
+                snprintf(key, sizeof(key), "crowd/k%u", i);
+                item.key = key;
+                assert_true(queue_push(queue, 0, &item, 1) >= 0);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+                const char *quiet[] = {"quiet/one", "quiet/two", "still/one"};
+
+                item.key = quiet[i];
+                item.not_before = 20;
+                assert_true(queue_push(queue, 0, &item, 1) >= 0);
+        }
+        for (unsigned found = 0; found < 3; picks++) {
+                assert_true(queue_next(queue, 20, &run));
+                found += strncmp(run.key, "crowd", 5) != 0;
+                done(queue, run.id, 1, 20);
+        }
+        assert_true(picks <= 6);
+        for (; picks < 10003; picks++) {
+                assert_true(queue_next(queue, 20, &run));
+                done(queue, run.id, 1, 20);
+        }
+        assert_false(queue_next(queue, 20, &run));
+        assert_true(queue_next_time(queue) == UINT64_MAX);
+        queue_free(queue);
+}
+
 static void test_suspects_without_patience_let_others_run(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -222,6 +260,7 @@ int main(void)
                 cmocka_unit_test(test_what_has_begun_delays_its_own_namespace_only),
                 cmocka_unit_test(test_no_line_starves_another),
                 cmocka_unit_test(test_a_paused_watch_finds_what_has_begun),
+                cmocka_unit_test(test_what_is_due_does_not_wait_for_a_crowd_that_is_due),
                 cmocka_unit_test(test_suspects_without_patience_let_others_run),
                 cmocka_unit_test(test_who_waits_for_whom),
                 cmocka_unit_test(test_a_hundred_thousand_namespaces),
