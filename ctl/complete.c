@@ -33,20 +33,13 @@ static void offer(const char *candidate, const char *what, const char *begun)
 
 /* ---- where we are */
 
-static const struct option *find_option(const struct command_line *line, const char *word)
-{
-        for (const struct option *option = line->option; option->name; option++)
-                if (strcmp(option->name, word + 2) == 0)
-                        return option;
-        return NULL;
-}
-
 static void pass_option(struct place *place, const char *word)
 {
-        const struct option *option = find_option(place->line, word);
+        const struct command_line *line = place->line;
 
-        if (option && option->has_arg == required_argument)
-                place->asking = option->val;
+        for (size_t i = 0; i < line->option_count; i++)
+                if (strcmp(line->option[i].name, word + 2) == 0 && line->option[i].argument)
+                        place->asking = line->option[i].letter;
 }
 
 static void pass(struct place *place, const char *word)
@@ -167,12 +160,13 @@ static void offer_word(const struct place *place, enum word word, const char *be
 
 static void offer_options(const struct place *place, const char *begun)
 {
-        for (const struct option *option = place->line->option; option->name; option++) {
+        for (size_t i = 0; i < place->line->option_count; i++) {
+                const struct ctl_option *option = &place->line->option[i];
                 char name[64];
 
                 snprintf(name, sizeof(name), "--%s", option->name);
-                if (strchr(place->line->always, option->val) ||
-                    (place->verb && strchr(place->verb->options, option->val)))
+                if (strchr(place->line->always, option->letter) ||
+                    (place->verb && strchr(place->verb->options, option->letter)))
                         offer(name, NULL, begun);
         }
 }
@@ -201,12 +195,12 @@ int ctl_complete(const struct command_line *line, const char *runtime_directory,
         for (int i = 0; i + 1 < count; i++)
                 pass(&place, word[i]);
         if (place.asking)
-                offer_word(&place, option_word(place.asking), begun);
+                offer_word(&place, find_option(line, place.asking)->word, begun);
         else if (begun[0] == '-' && !place.over)
                 offer_options(&place, begun);
         else if (!place.verb)
                 offer_verbs(&place, begun);
-        else if (place.arguments < 2 && place.arguments < place.verb->most)
-                offer_word(&place, place.verb->word[place.arguments], begun);
+        else if (place.arguments < 2 && place.arguments < place.verb->arguments->most)
+                offer_word(&place, place.verb->arguments->word[place.arguments], begun);
         return EXIT_CODE_OK;
 }
