@@ -13,6 +13,7 @@
 #include "base/exit-code.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/help.h"
+#include "json/json.h"
 
 struct place {
         const struct command_line *line;
@@ -75,14 +76,13 @@ static cJSON *ask_for_words(const struct place *place, const char *command, char
 
 static void offer_watches(const struct place *place, const char *begun)
 {
-        cJSON *status = ask_for_words(place, "status", NULL);
+        _cleanup_json_ cJSON *status = ask_for_words(place, "status", NULL);
         const cJSON *watch;
 
         /* Those with an owner are watches of what objects own: no verb takes them. */
-        cJSON_ArrayForEach(
-                watch, cJSON_GetObjectItemCaseSensitive(status, "watches")) if (!ctl_text(watch, "owner")[0])
-                offer(ctl_text(watch, "name"), ctl_text(watch, "kind"), begun);
-        cJSON_Delete(status);
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(
+                                          status, "watches")) if (!json_text(watch, "owner")[0])
+                offer(json_text(watch, "name"), json_text(watch, "kind"), begun);
 }
 
 static void offer_listed(const struct place *place, const cJSON *status, const char *list, const char *begun)
@@ -93,25 +93,24 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
                 return;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, list))
         {
-                if (strcmp(ctl_text(item, "watch"), place->watch) == 0)
-                        offer(ctl_text(item, "key"), NULL, begun);
+                if (strcmp(json_text(item, "watch"), place->watch) == 0)
+                        offer(json_text(item, "key"), NULL, begun);
         }
 }
 
 static void offer_keys(const struct place *place, const char *begun)
 {
         char *argument[] = {(char *)(uintptr_t)place->watch, (char *)(uintptr_t)begun, NULL};
-        cJSON *answer = ask_for_words(place, "keys", argument);
+        _cleanup_json_ cJSON *answer = ask_for_words(place, "keys", argument);
         const cJSON *key;
 
         cJSON_ArrayForEach(key, cJSON_GetObjectItemCaseSensitive(answer, "keys"))
                 offer(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
-        cJSON_Delete(answer);
 }
 
 static void offer_troubled(const struct place *place, enum word word, const char *begun)
 {
-        cJSON *status = ask_for_words(place, "status", NULL);
+        _cleanup_json_ cJSON *status = ask_for_words(place, "status", NULL);
 
         if (word == WORD_FAILING)
                 offer_listed(place, status, "failing", begun);
@@ -119,7 +118,6 @@ static void offer_troubled(const struct place *place, enum word word, const char
                 offer_listed(place, status, "quarantine", begun);
                 offer_listed(place, status, "doubtful", begun);
         }
-        cJSON_Delete(status);
 }
 
 static void offer_each(const char *const *candidate, const char *begun)
