@@ -13,6 +13,7 @@
 #include "base/exit-code.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/help.h"
+#include "json/json.h"
 
 struct place {
         const struct command_line *line;
@@ -33,20 +34,13 @@ static void offer(const char *candidate, const char *what, const char *begun)
 
 /* ---- where we are */
 
-static const struct option *find_option(const struct command_line *line, const char *word)
-{
-        for (const struct option *option = line->option; option->name; option++)
-                if (strcmp(option->name, word + 2) == 0)
-                        return option;
-        return NULL;
-}
-
 static void pass_option(struct place *place, const char *word)
 {
-        const struct option *option = find_option(place->line, word);
+        const struct command_line *line = place->line;
 
-        if (option && option->has_arg == required_argument)
-                place->asking = option->val;
+        for (size_t i = 0; i < line->option_count; i++)
+                if (strcmp(line->option[i].name, word + 2) == 0 && line->option[i].argument)
+                        place->asking = line->option[i].letter;
 }
 
 static void pass(struct place *place, const char *word)
@@ -82,14 +76,13 @@ static cJSON *ask_for_words(const struct place *place, const char *command, char
 
 static void offer_watches(const struct place *place, const char *begun)
 {
-        cJSON *status = ask_for_words(place, "status", NULL);
+        _cleanup_json_ cJSON *status = ask_for_words(place, "status", NULL);
         const cJSON *watch;
 
         /* Those with an owner are watches of what objects own: no verb takes them. */
-        cJSON_ArrayForEach(
-                watch, cJSON_GetObjectItemCaseSensitive(status, "watches")) if (!ctl_text(watch, "owner")[0])
-                offer(ctl_text(watch, "name"), ctl_text(watch, "kind"), begun);
-        cJSON_Delete(status);
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(
+                                          status, "watches")) if (!json_text(watch, "owner")[0])
+                offer(json_text(watch, "name"), json_text(watch, "kind"), begun);
 }
 
 static void offer_listed(const struct place *place, const cJSON *status, const char *list, const char *begun)
@@ -100,25 +93,24 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
                 return;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, list))
         {
-                if (strcmp(ctl_text(item, "watch"), place->watch) == 0)
-                        offer(ctl_text(item, "key"), NULL, begun);
+                if (strcmp(json_text(item, "watch"), place->watch) == 0)
+                        offer(json_text(item, "key"), NULL, begun);
         }
 }
 
 static void offer_keys(const struct place *place, const char *begun)
 {
         char *argument[] = {(char *)(uintptr_t)place->watch, (char *)(uintptr_t)begun, NULL};
-        cJSON *answer = ask_for_words(place, "keys", argument);
+        _cleanup_json_ cJSON *answer = ask_for_words(place, "keys", argument);
         const cJSON *key;
 
         cJSON_ArrayForEach(key, cJSON_GetObjectItemCaseSensitive(answer, "keys"))
                 offer(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
-        cJSON_Delete(answer);
 }
 
 static void offer_troubled(const struct place *place, enum word word, const char *begun)
 {
-        cJSON *status = ask_for_words(place, "status", NULL);
+        _cleanup_json_ cJSON *status = ask_for_words(place, "status", NULL);
 
         if (word == WORD_FAILING)
                 offer_listed(place, status, "failing", begun);
@@ -126,7 +118,6 @@ static void offer_troubled(const struct place *place, enum word word, const char
                 offer_listed(place, status, "quarantine", begun);
                 offer_listed(place, status, "doubtful", begun);
         }
-        cJSON_Delete(status);
 }
 
 static void offer_each(const char *const *candidate, const char *begun)
@@ -167,12 +158,13 @@ static void offer_word(const struct place *place, enum word word, const char *be
 
 static void offer_options(const struct place *place, const char *begun)
 {
-        for (const struct option *option = place->line->option; option->name; option++) {
+        for (size_t i = 0; i < place->line->option_count; i++) {
+                const struct ctl_option *option = &place->line->option[i];
                 char name[64];
 
                 snprintf(name, sizeof(name), "--%s", option->name);
-                if (strchr(place->line->always, option->val) ||
-                    (place->verb && strchr(place->verb->options, option->val)))
+                if (strchr(place->line->always, option->letter) ||
+                    (place->verb && strchr(place->verb->options, option->letter)))
                         offer(name, NULL, begun);
         }
 }
@@ -201,12 +193,12 @@ int ctl_complete(const struct command_line *line, const char *runtime_directory,
         for (int i = 0; i + 1 < count; i++)
                 pass(&place, word[i]);
         if (place.asking)
-                offer_word(&place, option_word(place.asking), begun);
+                offer_word(&place, find_option(line, place.asking)->word, begun);
         else if (begun[0] == '-' && !place.over)
                 offer_options(&place, begun);
         else if (!place.verb)
                 offer_verbs(&place, begun);
-        else if (place.arguments < 2 && place.arguments < place.verb->most)
-                offer_word(&place, place.verb->word[place.arguments], begun);
+        else if (place.arguments < 2 && place.arguments < place.verb->arguments->most)
+                offer_word(&place, place.verb->arguments->word[place.arguments], begun);
         return EXIT_CODE_OK;
 }

@@ -25,13 +25,6 @@
 #include "store/store.h"
 #include "json/json.h"
 
-const char *ctl_text(const cJSON *object, const char *name)
-{
-        const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return value ? value : "";
-}
-
 uint64_t ctl_number(const cJSON *object, const char *name)
 {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
@@ -184,11 +177,9 @@ int ctl_query(const char *runtime_directory, const char *command, char **argumen
 
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error)
 {
-        cJSON *answer = NULL;
-        int r = ctl_query(runtime_directory, command, argument, &answer, error);
+        _cleanup_json_ cJSON *answer = NULL;
 
-        cJSON_Delete(answer);
-        return r;
+        return ctl_query(runtime_directory, command, argument, &answer, error);
 }
 
 void ctl_clean_texts(cJSON *item)
@@ -215,16 +206,13 @@ void ctl_show_answer(cJSON *answer, enum form form, void (*print)(const cJSON *a
 int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,
              void (*print)(const cJSON *answer, const void *userdata), const void *userdata)
 {
-        static const char *const none[] = {NULL};
         _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL;
-        int r = ctl_query(runtime_directory, command, (char **)(uintptr_t)(argument ? argument : none),
-                          &answer, &error);
+        _cleanup_json_ cJSON *answer = NULL;
+        int r = ctl_query(runtime_directory, command, (char **)(uintptr_t)argument, &answer, &error);
 
         if (r < 0)
                 return ctl_failed(r, &error);
         ctl_show_answer(answer, form, print, userdata);
-        cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }
 
@@ -233,7 +221,7 @@ int ctl_read_store(const cJSON *answer, const char *key, struct store_object *re
 {
         const cJSON *where = cJSON_GetObjectItemCaseSensitive(answer, "store");
         struct store *store = NULL;
-        int r = store_reader_new(ctl_text(where, "folder"), &store);
+        int r = store_reader_new(json_text(where, "folder"), &store);
 
         if (r >= 0)
                 r = store_read(store, ctl_number(where, "generation"), key, ret);

@@ -38,8 +38,7 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
  * or the errno of the store. */
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret);
 
-/* Members of an answer: "", 0 and false where there is none; and times as people read them. */
-const char *ctl_text(const cJSON *object, const char *name);
+/* Members of an answer: 0 and false where there is none; and times as people read them. */
 uint64_t ctl_number(const cJSON *object, const char *name);
 bool ctl_is(const cJSON *object, const char *name);
 /* "3m12s", not finer than anybody wants to know it; since a time of the wall clock (microseconds), "-" when

@@ -6,22 +6,13 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "ipc/message.h"
 
-enum word option_word(int letter)
+const struct ctl_option *find_option(const struct command_line *line, int letter)
 {
-        switch (letter) {
-        case 'r':
-        case 'c':
-        case 'O':
-                return WORD_FILE;
-        case 'o':
-                return WORD_FORMAT;
-        case 'W':
-                return WORD_WATCH;
-        default:
-                return WORD_FREE;
-        }
+        for (size_t i = 0; i < line->option_count; i++)
+                if (line->option[i].letter == letter)
+                        return &line->option[i];
+        return NULL;
 }
 
 const struct verb *find_verb(const struct command_line *line, const char *name)
@@ -32,51 +23,26 @@ const struct verb *find_verb(const struct command_line *line, const char *name)
         return NULL;
 }
 
-/* In the words of all verbs that take them. */
-static const struct {
-        int letter;
-        const char *name, *what;
-} about[] = {
-        {'j', "--json", "for programs"},
-        {'o', "-o, --output FORMAT", "wide, json or yaml"},
-        {'n', "-n, --namespace NAME",
-         "of a key that names none; of a list; of rbac: where the operator runs"},
-        {'i', "--interval DURATION", "between two updates (100ms to 1h; 2s)"},
-        {'f', "-f, --follow", "follow what is written from now on"},
-        {'R', "--ready", "whether all watches are in sync, too"},
-        {'c', "--config FILE", "the configuration (default: " RECONCILED_SYSCONFDIR "/reconciled.yaml)"},
-        {'a', "--service-account NAME", "as whom the operator runs"},
-        {'p', "--plural KIND=PLURAL", "where the guess is wrong"},
-        {'d', "--crd FILE", "CustomResourceDefinitions, which tell plural and scope of kinds"},
-        {'l', "--all", "all objects of one watch"},
-        {'A', "--all-failed", "all objects that have failed, of one watch or of all"},
-        {'k', "--kind KIND", "of the objects that the operator handles"},
-        {'g', "--group DOMAIN", "of the kind (example.com)"},
-        {'F', "--field NAME:TYPE", "of the spec: string, int, number, bool or string[]; one or more"},
-        {'L', "--lang LANGUAGE", "of the handler: sh, python, node, go, rust or c (sh)"},
-        {'C', "--child KIND", "an example of a child: ConfigMap, Deployment, Job or Service"},
-        {'z', "--finalizer",
-         "of release: take our finalizer off it, without its cleanup; of init: hold\n"
-         "                             what is deleted until the handler has cleaned up"},
-        {'w', "--reason TEXT", "why; the operator's log keeps it"},
-        {'X', "--cancel", "let the operator run again and put its finalizers on again"},
-        {'y', "--yes", "do not ask"},
-        {'t', "--timeout DURATION", "give up after so long without progress (100ms to 1h; 30s)"},
-        {'O', "--object FILE|KEY", "a manifest, or an object of the cluster (namespace/name)"},
-        {'W', "--watch WATCH", "whose handler"},
-        {'P', "--apply", "keep what is written"},
-        {'r', "--runtime-directory DIR",
-         "of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR ")"},
-};
+/* "-o, --output FORMAT" */
+static void help_option(const struct command_line *line, const struct ctl_option *option)
+{
+        const char letter[] = {'-', option->letter, ',', ' ', '\0'};
+        char form[64];
+
+        snprintf(form, sizeof(form), "%s--%s%s%s", strchr(line->letters, option->letter) ? letter : "",
+                 option->name, option->argument ? " " : "", option->argument ? option->argument : "");
+        printf("  %-26s %s\n", form, option->what);
+}
 
 void help_verb(const struct command_line *line, const struct verb *verb)
 {
         printf("Usage: reconciledctl %s [OPTION...]%s%s\n\n%s.\n\n", verb->name,
                verb->synopsis[0] ? " " : "", verb->synopsis, verb->help);
-        for (size_t i = 0; i < ELEMENTS(about); i++)
-                if (strchr(verb->options, about[i].letter) || strchr(line->always, about[i].letter))
-                        printf("  %-26s %s\n", about[i].name, about[i].what);
-        printf("  %-26s %s\n\nSee reconciledctl(1).\n", "-h, --help", "this");
+        for (const struct ctl_option *each = line->option; each < line->option + line->option_count; each++)
+                if (each->what &&
+                    (strchr(verb->options, each->letter) || strchr(line->always, each->letter)))
+                        help_option(line, each);
+        puts("\nSee reconciledctl(1).");
 }
 
 #define COLUMN 34

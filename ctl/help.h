@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,25 +18,41 @@ enum word {
         WORD_QUARANTINED, /* those that are in quarantine, or doubtful */
 };
 
+struct ctl_option {
+        char letter;
+        const char *name;
+        const char *argument; /* in words; NULL: it takes none */
+        size_t place;     /* in struct options, of a bool, or of the argument's text; 0: main() takes it */
+        enum word word;   /* its argument */
+        const char *what; /* NULL: help names it apart */
+};
+
+struct arguments {
+        int least, most;
+        enum word word[2];
+        const char *takes;
+};
+
 struct verb {
         const char *name, *what;
         const char *options; /* the letters of those that it takes */
-        int least, most;     /* arguments */
-        enum word word[2];
-        const char *takes;
+        const struct arguments *arguments;
         int (*run)(const struct options *options, int count, char **argument);
         const char *synopsis, *help; /* for `VERB --help` */
 };
 
 struct command_line {
-        const struct option *option; /* for getopt_long() */
-        const char *always;          /* letters of those that every verb takes */
+        const struct ctl_option *option;
+        size_t option_count;
+        const char *letters; /* of those that have a short form, for getopt() */
+        const char *always;  /* letters of those that every verb takes */
         const struct verb *verb;
         size_t verb_count;
 };
 
-enum word option_word(int letter);                                               /* of its argument */
-const struct verb *find_verb(const struct command_line *line, const char *name); /* NULL */
+/* NULL: there is none. */
+const struct ctl_option *find_option(const struct command_line *line, int letter);
+const struct verb *find_verb(const struct command_line *line, const char *name);
 
 /* Help of the program, and of each verb. */
 void help_all(const struct command_line *line);

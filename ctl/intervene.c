@@ -51,8 +51,8 @@ static bool is_alive(const char *runtime_directory, char **argument)
 {
         _cleanup_error_ struct error unused = ERROR_NONE;
         struct store_object object = {0};
-        cJSON *answer = NULL, *tree = NULL;
-        bool alive = false, wanted;
+        _cleanup_json_ cJSON *answer = NULL, *tree = NULL;
+        bool wanted;
 
         if (ctl_query(runtime_directory, "explain", argument, &answer, &unused) < 0)
                 return false;
@@ -60,13 +60,9 @@ static bool is_alive(const char *runtime_directory, char **argument)
         wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
         if (wanted && ctl_read_store(answer, argument[1], &object) >= 0)
                 tree = json_parse(object.json, object.json_size);
-        if (tree)
-                alive = !ctl_text(cJSON_GetObjectItemCaseSensitive(tree, "metadata"),
-                                  "deletionTimestamp")[0];
-        cJSON_Delete(tree);
-        cJSON_Delete(answer);
         store_object_done(&object);
-        return alive;
+        return tree &&
+               !json_text(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "deletionTimestamp")[0];
 }
 
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
@@ -112,7 +108,7 @@ static cJSON *list_held(const cJSON *status, uint64_t *ret_sum)
                 if (!cJSON_HasObjectItem(watch, "held"))
                         continue;
                 item = cJSON_CreateObject();
-                cJSON_AddStringToObject(item, "name", ctl_text(watch, "name"));
+                cJSON_AddStringToObject(item, "name", json_text(watch, "name"));
                 cJSON_AddNumberToObject(item, "objects", (double)ctl_number(watch, "held"));
                 cJSON_AddItemToArray(list, item);
                 *ret_sum += ctl_number(watch, "held");
@@ -128,29 +124,26 @@ static void print_plan(const cJSON *list)
              "else:");
         cJSON_ArrayForEach(watch, list)
         {
-                printf("watch %s: %" PRIu64 " %s\n", ctl_text(watch, "name"), ctl_number(watch, "objects"),
+                printf("watch %s: %" PRIu64 " %s\n", json_text(watch, "name"), ctl_number(watch, "objects"),
                        counted(ctl_number(watch, "objects"), "object", "objects"));
         }
 }
 
-/* How far it is. Takes the list. */
-static void tell_released(const struct consent *consent, cJSON *list, uint64_t left, bool done,
+/* How far it is. */
+static void tell_released(const struct consent *consent, const cJSON *list, uint64_t left, bool done,
                           const char *message)
 {
-        cJSON *answer;
+        _cleanup_json_ cJSON *answer = cJSON_CreateObject();
 
         if (!consent->json) {
                 puts(message);
-                cJSON_Delete(list);
                 return;
         }
-        answer = cJSON_CreateObject();
         cJSON_AddBoolToObject(answer, "done", done);
         cJSON_AddStringToObject(answer, "message", message);
         cJSON_AddNumberToObject(answer, "left", (double)left);
-        cJSON_AddItemToObject(answer, "watches", list);
+        cJSON_AddItemToObject(answer, "watches", cJSON_Duplicate(list, true));
         (void)ctl_print_json(answer);
-        cJSON_Delete(answer);
 }
 
 /* Watches whose objects are not all known, and why: as long as there is one, nothing is said to be done.
@@ -161,40 +154,40 @@ static void list_unknown(const cJSON *status, struct text *text)
 
         cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
         {
-                const char *reason = ctl_text(watch, "reason");
+                const char *reason = json_text(watch, "reason");
 
                 if (!cJSON_HasObjectItem(watch, "searched"))
                         continue;
-                if (strcmp(ctl_text(watch, "state"), "absent") == 0)
+                if (strcmp(json_text(watch, "state"), "absent") == 0)
                         text_printf(
                                 text,
                                 "; the API server does not serve the kind of watch %s: it has no objects",
-                                ctl_text(watch, "name"));
+                                json_text(watch, "name"));
                 else if (ctl_is(watch, "searched"))
                         continue;
-                else if (ctl_text(watch, "unseen")[0])
+                else if (json_text(watch, "unseen")[0])
                         text_printf(text,
                                     "; objects that watch %s has not seen may carry its finalizer, and "
                                     "cannot be looked at: %s",
-                                    ctl_text(watch, "name"), ctl_text(watch, "unseen"));
-                else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
+                                    json_text(watch, "name"), json_text(watch, "unseen"));
+                else if (strcmp(json_text(watch, "state"), "in-sync") == 0)
                         text_printf(text, "; not all objects of watch %s were looked at yet",
-                                    ctl_text(watch, "name"));
+                                    json_text(watch, "name"));
                 else
                         text_printf(text,
                                     "; watch %s is not in sync%s%s: more objects may carry its finalizer",
-                                    ctl_text(watch, "name"), reason[0] ? ": " : "", reason);
+                                    json_text(watch, "name"), reason[0] ? ": " : "", reason);
         }
         cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
         {
                 text_printf(text, "; objects of kind %s may carry %s, which no watch takes off (see status)",
-                            ctl_text(left, "kind"), ctl_text(left, "finalizer"));
+                            json_text(left, "kind"), json_text(left, "finalizer"));
         }
 }
 
 #define LOOK_AGAIN_MSEC 200
 
-static int tell_end(const struct consent *consent, const cJSON *status, cJSON *list, uint64_t left)
+static int tell_end(const struct consent *consent, const cJSON *status, const cJSON *list, uint64_t left)
 {
         _cleanup_text_ struct text unknown = TEXT_EMPTY, message = TEXT_EMPTY;
         bool done = ctl_is(status, "uninstalled");
@@ -218,7 +211,7 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
         uint64_t left = UINT64_MAX, moved = clock_boottime_usec();
 
         for (;;) {
-                cJSON *status = NULL, *list;
+                _cleanup_json_ cJSON *status = NULL, *list = NULL;
                 uint64_t before = left, now = clock_boottime_usec();
                 int r = ask_operator(runtime_directory, "status", NULL, NULL, &status);
 
@@ -226,13 +219,8 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
                         return r;
                 list = list_held(status, &left);
                 moved = left < before ? now : moved;
-                if (ctl_is(status, "uninstalled") || now - moved >= timeout_usec) {
-                        r = tell_end(consent, status, list, left);
-                        cJSON_Delete(status);
-                        return r;
-                }
-                cJSON_Delete(status);
-                cJSON_Delete(list);
+                if (ctl_is(status, "uninstalled") || now - moved >= timeout_usec)
+                        return tell_end(consent, status, list, left);
                 (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
         }
 }
@@ -240,7 +228,6 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
 int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *consent)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        char *none[] = {NULL};
         int r;
 
         if (!consent->json)
@@ -248,7 +235,7 @@ int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *co
                      "that have lost them.");
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
-        r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);
+        r = ctl_command(runtime_directory, "uninstall-cancel", NULL, &error);
         return r < 0 ? ctl_failed(r, &error)
                      : ctl_done(consent->json, NULL,
                                 "the uninstallation was cancelled; the operator starts again");
@@ -257,23 +244,20 @@ int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *co
 int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        char *none[] = {NULL};
-        cJSON *status = NULL, *list;
+        _cleanup_json_ cJSON *status = NULL, *list = NULL;
         uint64_t left;
         int r = ask_operator(runtime_directory, "status", NULL, NULL, &status);
 
         if (r != EXIT_CODE_OK)
                 return r;
         list = list_held(status, &left);
-        cJSON_Delete(status);
         if (!consent->json)
                 print_plan(list);
         else if (!consent->yes)
-                tell_released(consent, TAKE_PTR(list), left, false, "nothing has been done");
-        cJSON_Delete(list);
+                tell_released(consent, list, left, false, "nothing has been done");
         if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
-        r = ctl_command(runtime_directory, "uninstall", none, &error);
+        r = ctl_command(runtime_directory, "uninstall", NULL, &error);
         return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory, timeout_usec, consent);
 }
 
@@ -288,7 +272,7 @@ static int wait_for_restart(const char *runtime_directory, uint64_t timeout_usec
                 _cleanup_error_ struct error error = ERROR_NONE;
                 int r = ctl_query(runtime_directory, "status", NULL, ret, &error);
 
-                if (r >= 0 && strcmp(ctl_text(*ret, "phase"), "running") == 0)
+                if (r >= 0 && strcmp(json_text(*ret, "phase"), "running") == 0)
                         return EXIT_CODE_OK;
                 if (r >= 0) {
                         heard = clock_boottime_usec();
@@ -307,11 +291,10 @@ static int wait_for_restart(const char *runtime_directory, uint64_t timeout_usec
 static int ask_for_reload(const char *runtime_directory, cJSON **ret)
 {
         uint64_t until = clock_boottime_usec() + RESTARTS_USEC;
-        char *none[] = {NULL};
 
         for (;;) {
                 _cleanup_error_ struct error error = ERROR_NONE;
-                int r = ctl_query(runtime_directory, "reload", none, ret, &error);
+                int r = ctl_query(runtime_directory, "reload", NULL, ret, &error);
 
                 if (r >= 0)
                         return EXIT_CODE_OK;
@@ -329,7 +312,7 @@ static int failed_reload(const char *why)
 
 int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
 {
-        cJSON *answer = NULL, *status = NULL;
+        _cleanup_json_ cJSON *answer = NULL, *status = NULL;
         char buffer[64];
         int r = ask_for_reload(runtime_directory, &answer);
 
@@ -339,27 +322,23 @@ int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
                 return ctl_done(json, answer,
                                 "the configuration has not changed; files and credentials are read again");
         r = wait_for_restart(runtime_directory, timeout_usec, &status);
-        if (r == EXIT_CODE_OK && ctl_text(status, "notReloaded")[0])
-                r = failed_reload(ctl_text(status, "notReloaded"));
-        else if (r == EXIT_CODE_OK && ctl_number(status, "reloadPause") == 0)
-                r = failed_reload("the operator has ended during the reload, and was started again; its log "
-                                  "says why");
-        else if (r == EXIT_CODE_OK)
-                r = ctl_done(json, TAKE_PTR(answer),
-                             "the operator has restarted in place with %s; no run began for %s",
-                             ctl_is(answer, "programOnly") ? "new programs of handlers"
-                                                           : "its new configuration",
-                             ctl_duration(ctl_number(status, "reloadPause"), buffer, sizeof(buffer)));
-        cJSON_Delete(answer);
-        cJSON_Delete(status);
-        return r;
+        if (r != EXIT_CODE_OK)
+                return r;
+        if (json_text(status, "notReloaded")[0])
+                return failed_reload(json_text(status, "notReloaded"));
+        if (ctl_number(status, "reloadPause") == 0)
+                return failed_reload(
+                        "the operator has ended during the reload, and was started again; its log says why");
+        return ctl_done(json, answer, "the operator has restarted in place with %s; no run began for %s",
+                        ctl_is(answer, "programOnly") ? "new programs of handlers" : "its new configuration",
+                        ctl_duration(ctl_number(status, "reloadPause"), buffer, sizeof(buffer)));
 }
 
 /* ---- pause, resume, retry */
 
 int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json)
 {
-        cJSON *answer = NULL;
+        _cleanup_json_ cJSON *answer = NULL;
         int r = ask_operator(runtime_directory, "pause", watch, why, &answer);
 
         if (r != EXIT_CODE_OK)
@@ -374,7 +353,7 @@ int ctl_pause(const char *runtime_directory, const char *watch, const char *why,
 
 int ctl_resume(const char *runtime_directory, const char *watch, bool json)
 {
-        cJSON *answer = NULL;
+        _cleanup_json_ cJSON *answer = NULL;
         int r = ask_operator(runtime_directory, "resume", watch, NULL, &answer);
 
         return r != EXIT_CODE_OK ? r
@@ -384,7 +363,7 @@ int ctl_resume(const char *runtime_directory, const char *watch, bool json)
 
 int ctl_retry_many(const char *runtime_directory, bool all, char **argument, bool json)
 {
-        cJSON *answer = NULL;
+        _cleanup_json_ cJSON *answer = NULL;
         int r = ask_operator(runtime_directory, all ? "retry-all" : "retry-failed", argument[0], NULL,
                              &answer);
         uint64_t count;

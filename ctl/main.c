@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciledctl: options and verbs. */
 #include <errno.h>
+#include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,42 +31,11 @@
 #include "ctl/session/replay.h"
 #include "ipc/message.h"
 
-static const struct option option[] = {
-        {"runtime-directory", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'},
-        {"ready", no_argument, NULL, 'R'},
-        {"namespace", required_argument, NULL, 'n'},
-        {"service-account", required_argument, NULL, 'a'},
-        {"plural", required_argument, NULL, 'p'},
-        {"crd", required_argument, NULL, 'd'},
-        {"config", required_argument, NULL, 'c'},
-        {"watch", required_argument, NULL, 'W'},
-        {"object", required_argument, NULL, 'O'},
-        {"apply", no_argument, NULL, 'P'},
-        {"finalizer", no_argument, NULL, 'z'},
-        {"cancel", no_argument, NULL, 'X'},
-        {"all", no_argument, NULL, 'l'},
-        {"all-failed", no_argument, NULL, 'A'},
-        {"interval", required_argument, NULL, 'i'},
-        {"follow", no_argument, NULL, 'f'},
-        {"reason", required_argument, NULL, 'w'},
-        {"timeout", required_argument, NULL, 't'},
-        {"yes", no_argument, NULL, 'y'},
-        {"kind", required_argument, NULL, 'k'},
-        {"group", required_argument, NULL, 'g'},
-        {"field", required_argument, NULL, 'F'},
-        {"lang", required_argument, NULL, 'L'},
-        {"child", required_argument, NULL, 'C'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {0},
-};
-
 #define DURATION_LEAST (100 * USEC_PER_MSEC)
+#define LETTERS        32
 
 struct options {
-        char given[ELEMENTS(option)]; /* the letters of options, each once */
+        char given[LETTERS]; /* the letters of options, each once */
         const char *runtime_directory;
         bool help, json, yaml, wide, ready, finalizer, all, all_failed, follow, yes, cancel;
         const char *why, *namespace; /* NULL: not given */
@@ -74,6 +45,55 @@ struct options {
         struct ctl_run_options run;
         struct init_options init;
 };
+
+#define IN(field) offsetof(struct options, field)
+
+/* In the words of all verbs that take them. */
+static const struct ctl_option option[] = {
+        {'j', "json", NULL, IN(json), WORD_FREE, "for programs"},
+        {'o', "output", "FORMAT", 0, WORD_FORMAT, "wide, json or yaml"},
+        {'n', "namespace", "NAME", IN(namespace), WORD_FREE,
+         "of a key that names none; of a list; of rbac: where the operator runs"},
+        {'i', "interval", "DURATION", 0, WORD_FREE, "between two updates (100ms to 1h; 2s)"},
+        {'f', "follow", NULL, IN(follow), WORD_FREE, "follow what is written from now on"},
+        {'R', "ready", NULL, IN(ready), WORD_FREE, "whether all watches are in sync, too"},
+        {'c', "config", "FILE", IN(run.config), WORD_FILE,
+         "the configuration (default: " RECONCILED_SYSCONFDIR "/reconciled.yaml)"},
+        {'a', "service-account", "NAME", IN(rbac.service_account), WORD_FREE, "as whom the operator runs"},
+        {'p', "plural", "KIND=PLURAL", 0, WORD_FREE, "where the guess is wrong"},
+        {'d', "crd", "FILE", 0, WORD_FILE,
+         "CustomResourceDefinitions, which tell plural and scope of kinds"},
+        {'k', "kind", "KIND", IN(init.kind), WORD_FREE, "of the objects that the operator handles"},
+        {'g', "group", "DOMAIN", IN(init.group), WORD_FREE, "of the kind (example.com)"},
+        {'F', "field", "NAME:TYPE", 0, WORD_FREE,
+         "of the spec: string, int, number, bool or string[]; one or more"},
+        {'L', "lang", "LANGUAGE", IN(init.language), WORD_FREE,
+         "of the handler: sh, python, node, go, rust or c (sh)"},
+        {'C', "child", "KIND", IN(init.child), WORD_FREE,
+         "an example of a child: ConfigMap, Deployment, Job or Service"},
+        {'l', "all", NULL, IN(all), WORD_FREE, "all objects of one watch"},
+        {'A', "all-failed", NULL, IN(all_failed), WORD_FREE,
+         "all objects that have failed, of one watch or of all"},
+        {'z', "finalizer", NULL, IN(finalizer), WORD_FREE,
+         "of release: take our finalizer off it, without its cleanup; of init: hold\n"
+         "                             what is deleted until the handler has cleaned up"},
+        {'w', "reason", "TEXT", IN(why), WORD_FREE, "why; the operator's log keeps it"},
+        {'X', "cancel", NULL, IN(cancel), WORD_FREE,
+         "let the operator run again and put its finalizers on again"},
+        {'y', "yes", NULL, IN(yes), WORD_FREE, "do not ask"},
+        {'t', "timeout", "DURATION", 0, WORD_FREE,
+         "give up after so long without progress (100ms to 1h; 30s)"},
+        {'O', "object", "FILE|KEY", IN(run.object), WORD_FILE,
+         "a manifest, or an object of the cluster (namespace/name)"},
+        {'W', "watch", "WATCH", IN(run.watch), WORD_WATCH, "whose handler"},
+        {'P', "apply", NULL, IN(run.apply), WORD_FREE, "keep what is written"},
+        {'r', "runtime-directory", "DIR", IN(runtime_directory), WORD_FILE,
+         "of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR ")"},
+        {'V', "version", NULL, 0, WORD_FREE, NULL},
+        {'h', "help", NULL, IN(help), WORD_FREE, "this"},
+};
+
+_Static_assert(ELEMENTS(option) < LETTERS, "one letter more, for the end");
 
 static int usage(const char *text)
 {
@@ -224,217 +244,79 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
-static int verb_init(const struct options *options, int count _unused_, char **argument)
-{
-        struct init_options init = options->init;
-        const char *plural = options->rbac.plural_count > 0 ? strchr(options->rbac.plural[0], '=') : NULL;
+#define ANY          1000
+#define TAKES_KEY    "a watch and a key (namespace/name)"
+#define MAY_TAKE_KEY "a watch and perhaps a key (namespace/name)"
 
-        init.folder = argument[0];
-        init.plural = plural ? plural + 1 : NULL;
-        init.finalizer = options->finalizer;
-        return ctl_init(&init, options->json);
-}
+static const struct arguments none = {.takes = "no arguments"}, one_file = {0, 1, {WORD_FILE}, "one file"},
+                              one_watch = {1, 1, {WORD_WATCH}, "a watch"},
+                              one_key = {2, 2, {WORD_WATCH, WORD_KEY}, TAKES_KEY};
 
-#define ANY       1000
-#define TAKES_KEY "a watch and a key (namespace/name)"
+static const struct arguments
+        of_history = {1, 2, {WORD_WATCH, WORD_KEY}, MAY_TAKE_KEY},
+        of_logs = {1, ANY, {WORD_WATCH, WORD_KEY}, MAY_TAKE_KEY},
+        of_get = {1, 2, {WORD_STATE, WORD_WATCH}, "failing, waiting or quarantined, and perhaps a watch"},
+        of_retry = {0, 2, {WORD_WATCH, WORD_FAILING}, TAKES_KEY},
+        of_release = {2, 2, {WORD_WATCH, WORD_QUARANTINED}, TAKES_KEY},
+        of_init = {1, 1, {WORD_FILE}, "one folder, which names the operator"},
+        of_run = {.takes = "no arguments; --object says what for"},
+        of_replay = {1, 1, {WORD_FILE}, "the folder that an operator with --record has filled"};
 
 static const struct verb verb[] = {
-        {"status",
-         "what the running operator does",
-         "jo",
-         0,
-         0,
-         {0},
-         "no arguments",
-         verb_status,
-         "",
+        {"status", "what the running operator does", "jo", &none, verb_status, "",
          "Watches, workers, and what is in trouble. -o wide adds kinds, runs and failures"},
-        {"get",
-         "objects in trouble: failing, waiting or quarantined",
-         "jon",
-         1,
-         2,
-         {WORD_STATE, WORD_WATCH},
-         "failing, waiting or quarantined, and perhaps a watch",
-         verb_get,
+        {"get", "objects in trouble: failing, waiting or quarantined", "jon", &of_get, verb_get,
          "failing|waiting|quarantined [WATCH]",
          "Objects that have failed since their last success, that wait for their next try, or that\n"
          "are in quarantine, with the last error"},
-        {"top",
-         "the status, live; q ends it",
-         "ji",
-         0,
-         0,
-         {0},
-         "no arguments",
-         verb_top,
-         "",
+        {"top", "the status, live; q ends it", "ji", &none, verb_top, "",
          "The status, live: rates, the slowest handlers, and what fails; q ends it"},
-        {"explain",
-         "why an object did or did not run",
-         "jn",
-         2,
-         2,
-         {WORD_WATCH, WORD_KEY},
-         TAKES_KEY,
-         verb_explain,
-         "WATCH KEY",
+        {"explain", "why an object did or did not run", "jn", &one_key, verb_explain, "WATCH KEY",
          "Why this object (namespace/name) did or did not run, and what that rests on"},
-        {"history",
-         "the last runs, and what they did",
-         "jon",
-         1,
-         2,
-         {WORD_WATCH, WORD_KEY},
-         "a watch and perhaps a key (namespace/name)",
-         verb_history,
-         "WATCH [KEY]",
+        {"history", "the last runs, and what they did", "jon", &of_history, verb_history, "WATCH [KEY]",
          "The last runs of an object, or of all of a watch, with result, duration, attempt, and what they\n"
          "did to children; of those that did nothing, the last"},
-        {"logs",
-         "what the journal has of a watch or an object",
-         "jfn",
-         1,
-         ANY,
-         {WORD_WATCH, WORD_KEY},
-         "a watch and perhaps a key (namespace/name)",
-         verb_logs,
+        {"logs", "what the journal has of a watch or an object", "jfn", &of_logs, verb_logs,
          "WATCH [KEY] [-- OPTION...]",
          "Becomes journalctl with the fields of the watch, or of one object of it; what follows\n"
          "-- are options of journalctl"},
-        {"check",
-         "whether a configuration has mistakes",
-         "jc",
-         0,
-         1,
-         {WORD_FILE},
-         "one file",
-         verb_check,
-         "[FILE]",
+        {"check", "whether a configuration has mistakes", "jc", &one_file, verb_check, "[FILE]",
          "Says every mistake with its line, also kinds that the server does not serve; changes nothing"},
-        {"health",
-         "a probe: silent and 0 when all is well",
-         "jR",
-         0,
-         0,
-         {0},
-         "no arguments",
-         verb_health,
-         "",
+        {"health", "a probe: silent and 0 when all is well", "jR", &none, verb_health, "",
          "A probe: exit code 0 when all processes are heard, with --ready when all watches are in sync"},
-        {"init",
-         "the folder of a new operator",
-         "jkgFLzCp",
-         1,
-         1,
-         {WORD_FILE},
-         "one folder, which names the operator",
-         verb_init,
-         "FOLDER --kind KIND",
+        {"init", "the folder of a new operator", "jkgFLzCp", &of_init, verb_init, "FOLDER --kind KIND",
          "A folder that works at once: kind, configuration, handler, tests, image and manifests"},
-        {"rbac",
-         "the roles that a configuration needs",
-         "jcnapd",
-         0,
-         1,
-         {WORD_FILE},
-         "one file",
-         verb_rbac,
-         "[FILE]",
+        {"rbac", "the roles that a configuration needs", "jcnapd", &one_file, verb_rbac, "[FILE]",
          "Manifests for kubectl apply"},
-        {"retry",
-         "run an object now, or all that failed, or all",
-         "jAln",
-         0,
-         2,
-         {WORD_WATCH, WORD_FAILING},
-         TAKES_KEY,
-         verb_retry,
+        {"retry", "run an object now, or all that failed, or all", "jAln", &of_retry, verb_retry,
          "WATCH KEY | --all-failed [WATCH] | --all WATCH",
          "Runs this object now, whatever it waits for, or all objects that have failed, or all of a watch"},
-        {"release",
-         "let an object out of quarantine",
-         "jzwyn",
-         2,
-         2,
-         {WORD_WATCH, WORD_QUARANTINED},
-         TAKES_KEY,
-         verb_release,
+        {"release", "let an object out of quarantine", "jzwyn", &of_release, verb_release,
          "WATCH KEY | --finalizer --reason TEXT WATCH KEY",
          "Lets an object out of quarantine, or takes our finalizer off one whose cleanup cannot succeed"},
-        {"pause",
-         "let no object of a watch run",
-         "jw",
-         1,
-         1,
-         {WORD_WATCH},
-         "a watch",
-         verb_pause,
-         "WATCH",
+        {"pause", "let no object of a watch run", "jw", &one_watch, verb_pause, "WATCH",
          "Lets no object of a watch run, even after a restart; changes are kept"},
-        {"resume",
-         "let a watch run again",
-         "j",
-         1,
-         1,
-         {WORD_WATCH},
-         "a watch",
-         verb_resume,
-         "WATCH",
+        {"resume", "let a watch run again", "j", &one_watch, verb_resume, "WATCH",
          "Lets a watch that is paused run again"},
-        {"reload",
-         "read the configuration again",
-         "jt",
-         0,
-         0,
-         {0},
-         "no arguments",
-         verb_reload,
-         "",
+        {"reload", "read the configuration again", "jt", &none, verb_reload, "",
          "Reads configuration, handlers and credentials again, as SIGHUP does, and waits for the result"},
-        {"uninstall",
-         "take our finalizers off all objects",
-         "jytX",
-         0,
-         0,
-         {0},
-         "no arguments",
-         verb_uninstall,
-         "",
+        {"uninstall", "take our finalizers off all objects", "jytX", &none, verb_uninstall, "",
          "Takes our finalizers off all objects, and shows them first; goes on after a restart"},
-        {"run",
-         "run a handler without an operator",
-         "jcWOP",
-         0,
-         0,
-         {0},
-         "no arguments; --object says what for",
-         verb_run,
-         "--object FILE|KEY",
+        {"run", "run a handler without an operator", "jcWOP", &of_run, verb_run, "--object FILE|KEY",
          "Runs one handler and shows what it writes: of FILE on a server in memory, of KEY\n"
          "(namespace/name) on the cluster, kept only with --apply"},
-        {"replay",
-         "run recorded requests again",
-         "jcW",
-         1,
-         1,
-         {WORD_FILE},
-         "the folder that an operator with --record has filled",
-         verb_replay,
-         "DIR",
+        {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
 };
 
-static const struct command_line command_line = {
-        .option = option, .always = "rhV", .verb = verb, .verb_count = ELEMENTS(verb)};
+static const struct command_line command_line = {option, ELEMENTS(option), "hfn:o:", "rhV",
+                                                 verb,   ELEMENTS(verb)};
 
 /* What is ignored looks as if it were obeyed. */
 static int refuse_option(const struct verb *found, int letter)
 {
-        for (const struct option *each = option; each->name; each++)
-                if (each->val == letter)
-                        fprintf(stderr, "reconciledctl: %s has no --%s\nTry 'reconciledctl %s --help'.\n",
-                                found->name, each->name, found->name);
+        fprintf(stderr, "reconciledctl: %s has no --%s\nTry 'reconciledctl %s --help'.\n", found->name,
+                find_option(&command_line, letter)->name, found->name);
         return EXIT_CODE_USAGE;
 }
 
@@ -462,8 +344,8 @@ static int usage_verbs(const char *word)
 
 static bool takes_key(const struct verb *found)
 {
-        return found->word[1] == WORD_KEY || found->word[1] == WORD_FAILING ||
-               found->word[1] == WORD_QUARANTINED;
+        return found->arguments->word[1] == WORD_KEY || found->arguments->word[1] == WORD_FAILING ||
+               found->arguments->word[1] == WORD_QUARANTINED;
 }
 
 /* -n NAMESPACE: of a key that names none. */
@@ -498,69 +380,11 @@ static int run_verb(const struct options *options, int count, char **word)
         for (const char *letter = options->given; *letter; letter++)
                 if (!strchr(found->options, *letter) && !strchr(command_line.always, *letter))
                         return refuse_option(found, *letter);
-        if (count - 1 >= found->least && count - 1 <= found->most)
+        if (count - 1 >= found->arguments->least && count - 1 <= found->arguments->most)
                 return run_found(options, found, count - 1, word + 1);
         fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl %s --help'.\n", found->name,
-                found->takes, found->name);
+                found->arguments->takes, found->name);
         return EXIT_CODE_USAGE;
-}
-
-static bool *flag_of(struct options *options, int c)
-{
-        switch (c) {
-        case 'j':
-                return &options->json;
-        case 'R':
-                return &options->ready;
-        case 'P':
-                return &options->run.apply;
-        case 'z':
-                return &options->finalizer;
-        case 'h':
-                return &options->help;
-        case 'A':
-                return &options->all_failed;
-        case 'l':
-                return &options->all;
-        case 'f':
-                return &options->follow;
-        case 'y':
-                return &options->yes;
-        case 'X':
-                return &options->cancel;
-        default:
-                return NULL;
-        }
-}
-
-static const char **place_of_text(struct options *options, int c)
-{
-        switch (c) {
-        case 'r':
-                return &options->runtime_directory;
-        case 'c':
-                return &options->run.config;
-        case 'W':
-                return &options->run.watch;
-        case 'O':
-                return &options->run.object;
-        case 'w':
-                return &options->why;
-        case 'n':
-                return &options->namespace;
-        case 'a':
-                return &options->rbac.service_account;
-        case 'k':
-                return &options->init.kind;
-        case 'g':
-                return &options->init.group;
-        case 'L':
-                return &options->init.language;
-        case 'C':
-                return &options->init.child;
-        default:
-                return NULL;
-        }
 }
 
 static int take_duration(uint64_t *duration, const char *text, const char *mistake)
@@ -604,34 +428,33 @@ static int take_crd(struct options *options, const char *text)
 }
 
 /* 0, or the exit code of wrong usage. */
-static int take_option(struct options *options, int c, const char *text)
+static int take_option(struct options *options, int letter, const char *text)
 {
-        size_t count = strlen(options->given);
-        bool *flag = flag_of(options, c);
-        const char **place = place_of_text(options, c);
+        const struct ctl_option *taken = find_option(&command_line, letter);
+        void *place = taken && taken->place > 0 ? (char *)options + taken->place : NULL;
 
-        if (!strchr(options->given, c))
-                options->given[count] = (char)c;
-        if (flag)
-                *flag = true;
+        if (!taken)
+                return EXIT_CODE_USAGE;
+        if (!strchr(options->given, letter))
+                options->given[strlen(options->given)] = (char)letter;
+        if (place && taken->argument)
+                *(const char **)place = text;
         else if (place)
-                *place = text;
-        else if (c == 'i')
+                *(bool *)place = true;
+        else if (letter == 'i')
                 return take_duration(&options->interval_usec, text,
                                      "--interval takes a duration from 100ms to 1h");
-        else if (c == 't')
+        else if (letter == 't')
                 return take_duration(&options->timeout_usec, text,
                                      "--timeout takes a duration from 100ms to 1h");
-        else if (c == 'o')
+        else if (letter == 'o')
                 return take_format(options, text);
-        else if (c == 'p')
-                return take_plural(options, text);
-        else if (c == 'F')
+        else if (letter == 'F')
                 return take_field(options, text);
-        else if (c == 'd')
+        else if (letter == 'd')
                 return take_crd(options, text);
         else
-                return EXIT_CODE_USAGE;
+                return take_plural(options, text);
         return 0;
 }
 
@@ -655,11 +478,15 @@ int main(int argc, char **argv)
                 .rbac = {.service_account = "reconciled"},
                 .init = {.group = "example.com", .language = "sh"},
         };
+        struct option long_option[ELEMENTS(option) + 1] = {0};
         int c, r;
 
+        for (size_t i = 0; i < ELEMENTS(option); i++)
+                long_option[i] =
+                        (struct option){option[i].name, option[i].argument != NULL, NULL, option[i].letter};
         if (argc > 1 && strcmp(argv[1], "__complete") == 0)
                 return ctl_complete(&command_line, options.runtime_directory, argc - 2, argv + 2);
-        while ((c = getopt_long(argc, argv, "hfn:o:", option, NULL)) >= 0) {
+        while ((c = getopt_long(argc, argv, command_line.letters, long_option, NULL)) >= 0) {
                 if (c == 'V') {
                         puts("reconciled " RECONCILED_VERSION);
                         return output_done(EXIT_CODE_OK);

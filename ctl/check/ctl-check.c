@@ -19,6 +19,7 @@
 #include "kubeconfig/kubeconfig.h"
 #include "kubeconfig/value.h"
 #include "os/cgroup.h"
+#include "json/json.h"
 
 /* What is found out, for people or for a program. */
 struct report {
@@ -179,13 +180,10 @@ static cJSON *make_notes(const struct report *report)
 
 static void print_notes(const struct report *report)
 {
-        cJSON *notes = make_notes(report), *note;
+        _cleanup_json_ cJSON *notes = make_notes(report);
+        const cJSON *note;
 
-        cJSON_ArrayForEach(note, notes)
-        {
-                printf("note: %s\n", cJSON_GetStringValue(note));
-        }
-        cJSON_Delete(notes);
+        cJSON_ArrayForEach(note, notes) printf("note: %s\n", cJSON_GetStringValue(note));
 }
 
 static void print_report(const struct report *report)
@@ -233,10 +231,10 @@ static void add_cluster(cJSON *document, const struct report *report)
         cJSON_AddStringToObject(document, "identity", report->cluster.identity);
 }
 
-static int print_report_json(const struct report *report)
+static void print_report_json(const struct report *report)
 {
-        cJSON *document = cJSON_CreateObject(), *problems;
-        int r;
+        _cleanup_json_ cJSON *document = cJSON_CreateObject();
+        cJSON *problems;
 
         cJSON_AddBoolToObject(document, "valid",
                               report->config && report->cluster_status >= 0 &&
@@ -251,9 +249,7 @@ static int print_report_json(const struct report *report)
                 cJSON_AddItemToObject(document, "notes", make_notes(report));
                 add_cluster(document, report);
         }
-        r = ctl_print_json(document);
-        cJSON_Delete(document);
-        return r;
+        (void)ctl_print_json(document);
 }
 
 /* At best, on this machine: whether a control group is delegated is known where the operator runs. */
@@ -288,7 +284,7 @@ int ctl_check(const char *path, bool json)
         if (r >= 0)
                 check_limits(&report);
         if (json)
-                (void)print_report_json(&report);
+                print_report_json(&report);
         else
                 print_report(&report);
         r = r < 0 || report.cluster_status < 0 || config_has_errors(&report.problems)

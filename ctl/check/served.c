@@ -2,6 +2,7 @@
 #include "ctl/check/served.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 #include <systemd/sd-event.h>
@@ -108,7 +109,7 @@ static bool has_kind(const cJSON *list, const char *kind, const char **ret_near)
         *ret_near = NULL;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
         {
-                const char *name = ctl_text(item, "name"), *other = ctl_text(item, "kind");
+                const char *name = json_text(item, "name"), *other = json_text(item, "kind");
 
                 if (strchr(name, '/'))
                         continue; /* a subresource may be of another kind */
@@ -144,7 +145,7 @@ static const char *nearest_version(struct served *served, const char *api_versio
                 /* Versions come in the order in which the server prefers them. */
                 cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(group, "versions"))
                 {
-                        const char *other = ctl_text(version, "groupVersion");
+                        const char *other = json_text(version, "groupVersion");
 
                         keep_nearest(api_version, other,
                                      is_same_group(api_version, other) ? 0
@@ -165,8 +166,8 @@ static const char *version_with(struct served *served, const char *kind)
                 served->groups = ask_server(served, "/apis", NULL);
         cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
         {
-                const char *version = ctl_text(cJSON_GetObjectItemCaseSensitive(group, "preferredVersion"),
-                                               "groupVersion");
+                const char *version = json_text(cJSON_GetObjectItemCaseSensitive(group, "preferredVersion"),
+                                                "groupVersion");
 
                 if (version[0] && has_kind(resources_of(served, version), kind, &near))
                         return version;
@@ -234,19 +235,11 @@ static const char *take_last(char *text)
         return slash + 1;
 }
 
-/* 0 if there is none. */
-static double number_of(const cJSON *item, const char *name)
-{
-        const cJSON *number = cJSON_GetObjectItemCaseSensitive(item, name);
-
-        return number ? number->valuedouble : 0;
-}
-
 static void note_refused(struct existing *existing, const char *group, const char *what, unsigned wrong,
                          const char *example)
 {
         cJSON *item = cJSON_GetObjectItemCaseSensitive(existing->refused, group);
-        double so_far = number_of(item, "count");
+        uint64_t so_far = ctl_number(item, "count");
 
         if (!item) {
                 item = cJSON_AddObjectToObject(existing->refused, group);
@@ -255,7 +248,7 @@ static void note_refused(struct existing *existing, const char *group, const cha
                 cJSON_AddNumberToObject(item, "wrong", wrong);
         }
         cJSON_DeleteItemFromObjectCaseSensitive(item, "count");
-        cJSON_AddNumberToObject(item, "count", so_far + 1);
+        cJSON_AddNumberToObject(item, "count", (double)(so_far + 1));
 }
 
 /* entry: "apps/v1/Deployment/default/a", which is taken to pieces. */
@@ -280,12 +273,12 @@ static void judge_entry(struct existing *existing, bool is_patch, const char *ke
 static void judge_list(struct existing *existing, bool is_patch, const cJSON *metadata, const char *note)
 {
         const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
-        const char *namespace_name = ctl_text(metadata, "namespace");
-        _cleanup_free_ char *list = strdup(ctl_text(annotations, note));
+        const char *namespace_name = json_text(metadata, "namespace");
+        _cleanup_free_ char *list = strdup(json_text(annotations, note));
         char key[600], *state = NULL;
 
         snprintf(key, sizeof(key), "%s%s%s", namespace_name, namespace_name[0] ? "/" : "",
-                 ctl_text(metadata, "name"));
+                 json_text(metadata, "name"));
         for (char *entry = list ? strtok_r(list, ",", &state) : NULL; entry;
              entry = strtok_r(NULL, ",", &state))
                 judge_entry(existing, is_patch, key, entry);
@@ -299,8 +292,8 @@ static void look_through(struct existing *existing, const char *base)
 
         while (page) {
                 _cleanup_text_ struct text path = TEXT_EMPTY;
+                _cleanup_json_ cJSON *list = NULL;
                 const cJSON *item, *metadata;
-                cJSON *list;
 
                 text_append_string(&path, base);
                 if (watch->patches_count == 0)
@@ -317,9 +310,8 @@ static void look_through(struct existing *existing, const char *base)
                         judge_list(existing, true, metadata, watch->patched_key);
                 }
                 metadata = cJSON_GetObjectItemCaseSensitive(list, "metadata");
-                if (ctl_text(metadata, "continue")[0])
-                        page = strdup(ctl_text(metadata, "continue"));
-                cJSON_Delete(list);
+                if (json_text(metadata, "continue")[0])
+                        page = strdup(json_text(metadata, "continue"));
         }
 }
 
@@ -329,9 +321,9 @@ static const char *plural_of(const cJSON *list, const char *kind)
 
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
         {
-                const char *name = ctl_text(item, "name");
+                const char *name = json_text(item, "name");
 
-                if (!strchr(name, '/') && strcmp(ctl_text(item, "kind"), kind) == 0)
+                if (!strchr(name, '/') && strcmp(json_text(item, "kind"), kind) == 0)
                         return name;
         }
         return NULL;
@@ -363,9 +355,9 @@ static void tell_refused(const struct existing *existing)
 
         cJSON_ArrayForEach(item, existing->refused)
         {
-                const char *what = ctl_text(item, "what");
+                const char *what = json_text(item, "what");
                 bool is_patch = strcmp(what, "patches") == 0;
-                unsigned wrong = (unsigned)number_of(item, "wrong");
+                unsigned wrong = (unsigned)ctl_number(item, "wrong");
 
                 if (told++ == REFUSED_MAX)
                         break;
@@ -374,10 +366,11 @@ static void tell_refused(const struct existing *existing)
                         is_patch                ? "patches"
                         : wrong & CONFINED_KIND ? "children.kinds"
                                                 : "children.namespaces",
-                        "%.0f of %s exist as %s of its objects, like %s: an answer that names one is refused, "
+                        "%" PRIu64
+                        " of %s exist as %s of its objects, like %s: an answer that names one is refused, "
                         "because the configuration does not name the %s; if it is left out, or its object "
                         "goes, it is %s as before",
-                        number_of(item, "count"), item->string, what, ctl_text(item, "example"),
+                        ctl_number(item, "count"), item->string, what, json_text(item, "example"),
                         wrong & CONFINED_KIND ? "kind" : "namespace",
                         is_patch ? "given up" : "deleted or released");
         }

@@ -20,6 +20,7 @@
 #include "ctl/inspect/ctl-status.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
+#include "json/json.h"
 
 struct facts {
         const cJSON *answer, *watch, *queue;
@@ -51,17 +52,17 @@ static bool say_running(const struct facts *facts, struct text *text)
         if (!worker)
                 return false;
         text_printf(text, "it runs now (%s), for %s, in worker %" PRIu64 " (pid %" PRIu64 ")",
-                    ctl_text(facts->queue, "reason"),
+                    json_text(facts->queue, "reason"),
                     ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)),
                     ctl_number(worker, "index"), ctl_number(worker, "pid"));
-        if (strcmp(ctl_text(facts->queue, "state"), "running-dirty") == 0)
+        if (strcmp(json_text(facts->queue, "state"), "running-dirty") == 0)
                 text_append_string(text, "; another change came meanwhile, so it runs once more");
         return true;
 }
 
 static bool say_paused(const struct facts *facts, struct text *text)
 {
-        const char *why = ctl_text(facts->watch, "pauseReason");
+        const char *why = json_text(facts->watch, "pauseReason");
         char buffer[64];
 
         if (ctl_number(facts->watch, "pausedSince") == 0)
@@ -70,13 +71,13 @@ static bool say_paused(const struct facts *facts, struct text *text)
                     "the watch is paused, for %s%s%s: until `reconciledctl resume %s`, only `reconciledctl "
                     "retry` runs its objects",
                     ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
-                    ctl_text(facts->watch, "name"));
+                    json_text(facts->watch, "name"));
         return true;
 }
 
 static bool say_awaits(const struct facts *facts, struct text *text)
 {
-        const char *other = ctl_text(facts->watch, "waitsFor");
+        const char *other = json_text(facts->watch, "waitsFor");
 
         if (!other[0])
                 return false;
@@ -101,7 +102,7 @@ static void say_turn(const struct facts *facts, struct text *text)
 
 static bool say_queued(const struct facts *facts, struct text *text)
 {
-        const char *state = ctl_text(facts->queue, "state");
+        const char *state = json_text(facts->queue, "state");
         char buffer[64];
 
         if (strcmp(state, "suspect") == 0) {
@@ -109,7 +110,7 @@ static bool say_queued(const struct facts *facts, struct text *text)
                         text,
                         "it waits (%s) to run alone, when nothing else runs, because the operator crashed "
                         "over it %" PRIu64 " %s",
-                        ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
+                        json_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
                         counted(ctl_number(facts->row, "crashes"), "time", "times"));
                 return true;
         }
@@ -117,7 +118,7 @@ static bool say_queued(const struct facts *facts, struct text *text)
                 return false;
         text_printf(text,
                     "it waits for a worker (%s), for %s; %" PRIu64 " of this watch wait, %" PRIu64 " run",
-                    ctl_text(facts->queue, "reason"),
+                    json_text(facts->queue, "reason"),
                     ctl_duration(ctl_number(facts->queue, "waitingFor"), buffer, sizeof(buffer)),
                     ctl_number(facts->watch, "queued"), ctl_number(facts->watch, "running"));
         say_turn(facts, text);
@@ -139,7 +140,7 @@ static bool say_left_out(const struct facts *facts, struct text *text)
 
 static bool say_not_synced(const struct facts *facts, struct text *text)
 {
-        const char *reason = ctl_text(facts->watch, "reason");
+        const char *reason = json_text(facts->watch, "reason");
 
         if (ctl_number(facts->watch, "syncedSince") > 0 || facts->row || facts->stored_status >= 0)
                 return false;
@@ -152,8 +153,8 @@ static bool say_not_synced(const struct facts *facts, struct text *text)
 /* Whether the API server refuses the key's namespace, of several: says that. */
 static bool add_refused(const struct facts *facts, struct text *text)
 {
-        const char *key = ctl_text(facts->answer, "key"), *slash = strchr(key, '/'),
-                   *name = ctl_text(facts->watch, "refusedNamespaces");
+        const char *key = json_text(facts->answer, "key"), *slash = strchr(key, '/'),
+                   *name = json_text(facts->watch, "refusedNamespaces");
         size_t size = slash ? (size_t)(slash - key) : 0;
 
         for (; size > 0 && name[0]; name += strspn(name, ", ")) {
@@ -183,7 +184,7 @@ static bool say_unknown(const struct facts *facts, struct text *text)
         text_printf(text,
                     "the watch does not know it: there is no such object, or the watch's namespaces, "
                     "selectors or filter leave it out%s",
-                    strchr(ctl_text(facts->answer, "key"), '/') ? "" : "; " CTL_KEY_HINT);
+                    strchr(json_text(facts->answer, "key"), '/') ? "" : "; " CTL_KEY_HINT);
         return true;
 }
 
@@ -226,7 +227,8 @@ static bool say_permanent(const struct facts *facts, struct text *text)
 
 static bool say_settling(const struct facts *facts, struct text *text)
 {
-        const char *why = ctl_text(facts->row, "settlingText"), *children = ctl_text(facts->row, "waitsFor");
+        const char *why = json_text(facts->row, "settlingText"),
+                   *children = json_text(facts->row, "waitsFor");
         char buffer[64];
 
         if (!ctl_is(facts->row, "settling"))
@@ -263,7 +265,7 @@ static bool say_behind(const struct facts *facts, struct text *text)
                 text,
                 "it waits until watch %s shows what the operator wrote to it: its handler would be shown "
                 "an older object otherwise; `reconciledctl status` says since when the watch is behind",
-                ctl_text(facts->watch, "name"));
+                json_text(facts->watch, "name"));
         return true;
 }
 
@@ -273,7 +275,7 @@ static bool say_waits(const struct facts *facts, struct text *text)
 
         if (ctl_failures(facts->row) == 0)
                 return false;
-        if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
+        if (strcmp(json_text(facts->row, "nextReason"), "handlerChanged") == 0) {
                 text_printf(text,
                             "it was given up, and gets one more attempt in %s: its handler has changed "
                             "since, or the operator was reloaded",
@@ -281,7 +283,7 @@ static bool say_waits(const struct facts *facts, struct text *text)
                 return true;
         }
         text_printf(text, "%s (%s), and it is tried again in %s",
-                    strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
+                    strcmp(json_text(facts->row, "nextReason"), "throttled") == 0
                             ? "the API server refuses what is written to it"
                             : "it has failed",
                     ctl_attempts(facts->row, attempts, sizeof(attempts)),
@@ -294,7 +296,7 @@ static bool is_handled_as_stored(const struct facts *facts)
         char fingerprint[17];
 
         say_fingerprint(facts->stored.fingerprint, fingerprint);
-        return strcmp(fingerprint, ctl_text(facts->row, "handledFingerprint")) == 0;
+        return strcmp(fingerprint, json_text(facts->row, "handledFingerprint")) == 0;
 }
 
 static bool say_gone(const struct facts *facts, struct text *text)
@@ -336,8 +338,9 @@ static bool comes_anyway(const char *reason)
 /* After a success, or a conflict, which is no failure and stands in the queue alone. */
 static bool say_due(const struct facts *facts, struct text *text)
 {
-        bool delayed = strcmp(ctl_text(facts->queue, "state"), "delayed") == 0;
-        const char *reason = delayed ? ctl_text(facts->queue, "reason") : ctl_text(facts->row, "nextReason");
+        bool delayed = strcmp(json_text(facts->queue, "state"), "delayed") == 0;
+        const char *reason =
+                delayed ? json_text(facts->queue, "reason") : json_text(facts->row, "nextReason");
         char buffer[64];
 
         if (comes_anyway(reason))
@@ -378,7 +381,7 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
         if (ctl_number(facts->row, "next") > 0)
                 text_printf(text, "; it runs next in %s (%s)%s",
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)),
-                            ctl_text(facts->row, "nextReason"), refused ? "" : ", or when it changes");
+                            json_text(facts->row, "nextReason"), refused ? "" : ", or when it changes");
         return true;
 }
 
@@ -405,7 +408,7 @@ static const cJSON *choose_row(const struct facts *facts)
         const cJSON *rows = cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"), *row;
 
         cJSON_ArrayForEach(row, rows) if (facts->stored_status >= 0 &&
-                                          strcmp(ctl_text(row, "uid"), facts->stored.uid) == 0) return row;
+                                          strcmp(json_text(row, "uid"), facts->stored.uid) == 0) return row;
         /* One of the same name that was there before says nothing about the one that is there now. */
         return facts->stored_status >= 0 ? NULL : rows->child;
 }
@@ -450,15 +453,16 @@ static void print_run(const cJSON *run)
         if (!run)
                 return;
         printf("last run    %s ago: %s (%s) of resourceVersion %s, took %s: %s\n",
-               ctl_since(run, "endedAt", ago, sizeof(ago)), ctl_text(run, "action"), ctl_text(run, "reason"),
-               ctl_text(run, "resourceVersion")[0] ? ctl_text(run, "resourceVersion") : "-",
-               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "result"));
+               ctl_since(run, "endedAt", ago, sizeof(ago)), json_text(run, "action"),
+               json_text(run, "reason"),
+               json_text(run, "resourceVersion")[0] ? json_text(run, "resourceVersion") : "-",
+               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), json_text(run, "result"));
         ctl_print_writes(run, INDENT);
 }
 
 static void print_failures(const cJSON *row)
 {
-        const char *first = ctl_text(row, "firstError"), *last = ctl_text(row, "lastError");
+        const char *first = json_text(row, "firstError"), *last = json_text(row, "lastError");
         char attempts[96];
 
         if (ctl_failures(row) > 0)
@@ -473,7 +477,7 @@ static void print_failures(const cJSON *row)
 /* A conflict has its time in the queue alone. What is queued comes before the time of its row. */
 static void print_next(const struct facts *facts, const cJSON *row)
 {
-        const char *state = row == facts->row ? ctl_text(facts->queue, "state") : "";
+        const char *state = row == facts->row ? json_text(facts->queue, "state") : "";
         bool delayed = strcmp(state, "delayed") == 0, queued = strcmp(state, "queued") == 0;
         bool paused = ctl_number(facts->watch, "pausedSince") > 0;
         uint64_t next = ctl_number(row, "next"), due_in = ctl_number(facts->queue, "dueIn");
@@ -481,34 +485,34 @@ static void print_next(const struct facts *facts, const cJSON *row)
 
         if (delayed && (next == 0 || next > clock_realtime_usec() + due_in)) {
                 printf("next try    in %s (%s)\n", ctl_duration(due_in, buffer, sizeof(buffer)),
-                       ctl_text(facts->queue, "reason"));
+                       json_text(facts->queue, "reason"));
                 return;
         }
         if (next == 0 && !queued)
                 return;
         if (paused && (queued || next < clock_realtime_usec()))
                 printf("next try    when the watch is resumed (%s)\n",
-                       queued ? ctl_text(facts->queue, "reason") : ctl_text(row, "nextReason"));
+                       queued ? json_text(facts->queue, "reason") : json_text(row, "nextReason"));
         else if (queued)
-                printf("next try    when a worker is free (%s)\n", ctl_text(facts->queue, "reason"));
+                printf("next try    when a worker is free (%s)\n", json_text(facts->queue, "reason"));
         else
                 printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
-                       ctl_text(row, "nextReason"));
+                       json_text(row, "nextReason"));
 }
 
 static void print_row(const struct facts *facts, const cJSON *row)
 {
         char buffer[64];
 
-        printf("\nobject      uid %s%s%s\n", ctl_text(row, "uid"),
+        printf("\nobject      uid %s%s%s\n", json_text(row, "uid"),
                ctl_is(row, "deleting") ? ", deleted" : "",
                ctl_is(row, "unselected") ? ", not selected any more" : "");
         print_run(cJSON_GetObjectItemCaseSensitive(row, "lastRun"));
         if (ctl_number(row, "handledAt") > 0)
                 printf("succeeded   %s ago, %s%s\n", ctl_since(row, "handledAt", buffer, sizeof(buffer)),
-                       ctl_text(row, "handledFingerprint")[0] ? "fingerprint "
-                                                              : "and a handler has begun since",
-                       ctl_text(row, "handledFingerprint"));
+                       json_text(row, "handledFingerprint")[0] ? "fingerprint "
+                                                               : "and a handler has begun since",
+                       json_text(row, "handledFingerprint"));
         print_failures(row);
         print_next(facts, row);
         if (ctl_number(row, "crashes") > 0)
@@ -521,11 +525,11 @@ static void print_facts(const struct facts *facts, const char *conclusion)
 {
         const cJSON *item;
 
-        printf("%s of watch %s (%s, %s): %s\n\n", ctl_text(facts->answer, "key"),
-               ctl_text(facts->watch, "name"), ctl_text(facts->watch, "kind"),
-               ctl_text(facts->watch, "state"), conclusion);
-        if (ctl_text(facts->watch, "reason")[0])
-                printf("watch       %s\n", ctl_text(facts->watch, "reason"));
+        printf("%s of watch %s (%s, %s): %s\n\n", json_text(facts->answer, "key"),
+               json_text(facts->watch, "name"), json_text(facts->watch, "kind"),
+               json_text(facts->watch, "state"), conclusion);
+        if (json_text(facts->watch, "reason")[0])
+                printf("watch       %s\n", json_text(facts->watch, "reason"));
         if (ctl_is(facts->watch, "handlerStale"))
                 puts("handler     " CTL_STALE_HANDLER);
         print_stored(facts);
@@ -578,19 +582,17 @@ static int explain(cJSON *answer, const char *key, bool json)
 int ctl_explain(const char *runtime_directory, char **argument, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL, *status = NULL;
+        _cleanup_json_ cJSON *answer = NULL, *status = NULL;
         int r;
 
         /* The operator asks the watchers which namespaces are refused only for a status. */
         r = ctl_query(runtime_directory, "status", NULL, &status, &error);
-        cJSON_Delete(status);
         if (r >= 0)
                 r = ctl_query(runtime_directory, "explain", argument, &answer, &error);
         if (r >= 0 && !json)
                 ctl_clean_texts(answer);
         if (r >= 0)
                 r = explain(answer, argument[1], json);
-        cJSON_Delete(answer);
         if (r < 0)
                 error_set(&error, r, "the operator's answer cannot be shown: %s", strerror(-r));
         return r < 0 ? ctl_failed(r, &error) : r;

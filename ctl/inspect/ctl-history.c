@@ -10,6 +10,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/output/output.h"
+#include "json/json.h"
 
 #define INDENT 4
 
@@ -18,8 +19,8 @@ void ctl_print_writes(const cJSON *run, int indent)
         const cJSON *write;
 
         cJSON_ArrayForEach(write, cJSON_GetObjectItemCaseSensitive(run, "writes"))
-                printf("%*s%s %s%s%s\n", indent, "", ctl_text(write, "what"), ctl_text(write, "object"),
-                       ctl_text(write, "fields")[0] ? ": " : "", ctl_text(write, "fields"));
+                printf("%*s%s %s%s%s\n", indent, "", json_text(write, "what"), json_text(write, "object"),
+                       json_text(write, "fields")[0] ? ": " : "", json_text(write, "fields"));
         if (ctl_number(run, "writesLeftOut") > 0)
                 printf("%*s... and %" PRIu64 " more; the log has all\n", indent, "",
                        ctl_number(run, "writesLeftOut"));
@@ -32,12 +33,12 @@ static void print_run(const cJSON *run)
         if (cJSON_HasObjectItem(run, "attempt"))
                 snprintf(attempt, sizeof(attempt), "%" PRIu64, ctl_number(run, "attempt"));
         printf("%-10s %-32s %-10s %-16s %7s %8s %s", ctl_since(run, "endedAt", ago, sizeof(ago)),
-               ctl_text(run, "key"), ctl_text(run, "action"), ctl_text(run, "reason"), attempt,
-               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "result"));
+               json_text(run, "key"), json_text(run, "action"), json_text(run, "reason"), attempt,
+               ctl_duration(ctl_number(run, "took"), took, sizeof(took)), json_text(run, "result"));
         if (ctl_number(run, "times") > 1)
                 printf(" (%" PRIu64 " times)", ctl_number(run, "times"));
-        if (ctl_text(run, "error")[0])
-                printf(": %s", ctl_text(run, "error"));
+        if (json_text(run, "error")[0])
+                printf(": %s", json_text(run, "error"));
         puts("");
         ctl_print_writes(run, INDENT);
 }
@@ -63,7 +64,7 @@ int ctl_history(const char *runtime_directory, const char *watch, const char *ke
 {
         const char *const argument[] = {watch, key, NULL};
         _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL;
+        _cleanup_json_ cJSON *answer = NULL;
         int r = ctl_query(runtime_directory, "history", (char **)(uintptr_t)argument, &answer, &error);
         bool known;
 
@@ -71,6 +72,5 @@ int ctl_history(const char *runtime_directory, const char *watch, const char *ke
                 return ctl_failed(r, &error);
         known = !key[0] || cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(answer, "runs")) > 0;
         ctl_show_answer(answer, form, print_history, key);
-        cJSON_Delete(answer);
         return known ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
+#include "json/json.h"
 
 /* Of a list that takes its time. */
 static void print_progress(const cJSON *watch)
@@ -35,7 +36,7 @@ static void print_more(const cJSON *watch)
         printf(" %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8s %7" PRIu64 " %s.%s", runs,
                ctl_number(watch, "succeeded"), ctl_number(watch, "failed"),
                runs > 0 ? ctl_duration(ctl_number(watch, "runTime") / runs, took, sizeof(took)) : "-",
-               ctl_number(watch, "relists"), ctl_text(watch, "kind"), ctl_text(watch, "apiVersion"));
+               ctl_number(watch, "relists"), json_text(watch, "kind"), json_text(watch, "apiVersion"));
 }
 
 int ctl_name_width(const cJSON *watches)
@@ -45,7 +46,7 @@ int ctl_name_width(const cJSON *watches)
 
         cJSON_ArrayForEach(watch, watches)
         {
-                length = strlen(ctl_text(watch, "name"));
+                length = strlen(json_text(watch, "name"));
                 width = length > width ? length : width;
         }
         return (int)width;
@@ -53,39 +54,40 @@ int ctl_name_width(const cJSON *watches)
 
 static void print_watch(const cJSON *watch, int width, bool wide)
 {
-        bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0 ||
+        bool trouble = json_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0 ||
                        ctl_is(watch, "otherCluster");
         char buffer[64];
 
         if (trouble)
                 ctl_colour(COLOUR_RED);
         printf("%-*s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64, width,
-               ctl_text(watch, "name"),
-               ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
-               ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
+               json_text(watch, "name"),
+               ctl_number(watch, "pausedSince") > 0 ? "paused" : json_text(watch, "state"),
+               ctl_since(watch, json_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
                          sizeof(buffer)),
-               ctl_text(watch, "resourceVersion")[0] ? ctl_text(watch, "resourceVersion") : "-",
+               json_text(watch, "resourceVersion")[0] ? json_text(watch, "resourceVersion") : "-",
                ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
                ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
         if (wide)
                 print_more(watch);
         puts("");
-        if (ctl_text(watch, "reason")[0])
-                printf("    %s\n", ctl_text(watch, "reason"));
-        if (ctl_text(watch, "missingNamespaces")[0])
-                printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
-        if (ctl_text(watch, "refusedNamespaces")[0])
-                printf("    these namespaces are refused: %s\n", ctl_text(watch, "refusedNamespaces"));
+        if (json_text(watch, "reason")[0])
+                printf("    %s\n", json_text(watch, "reason"));
+        if (json_text(watch, "missingNamespaces")[0])
+                printf("    these namespaces do not exist: %s\n", json_text(watch, "missingNamespaces"));
+        if (json_text(watch, "refusedNamespaces")[0])
+                printf("    these namespaces are refused: %s\n", json_text(watch, "refusedNamespaces"));
         if (ctl_is(watch, "otherCluster"))
                 puts("    this is another cluster than the one that the state folder belongs to, so objects that "
                      "are missing here are not treated as deleted: point the operator back to its cluster, or "
                      "give it another state folder");
         if (ctl_is(watch, "handlerStale"))
                 puts("    " CTL_STALE_HANDLER);
-        if (ctl_text(watch, "limitsWeakened")[0])
-                printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
-        if (ctl_text(watch, "accessTrouble")[0])
-                printf("    its handler's access cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
+        if (json_text(watch, "limitsWeakened")[0])
+                printf("    limits of its handler: %s\n", json_text(watch, "limitsWeakened"));
+        if (json_text(watch, "accessTrouble")[0])
+                printf("    its handler's access cannot be renewed: %s\n",
+                       json_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))
                 puts("    its runs wait until its handler has a token");
         print_progress(watch);
@@ -96,14 +98,14 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    behind: for %s it has not shown what the operator wrote itself; those objects wait for "
                        "that\n",
                        ctl_since(watch, "behindSince", buffer, sizeof(buffer)));
-        if (ctl_text(watch, "waitsFor")[0])
-                printf("    its runs wait until watch %s is in sync\n", ctl_text(watch, "waitsFor"));
+        if (json_text(watch, "waitsFor")[0])
+                printf("    its runs wait until watch %s is in sync\n", json_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",
                        ctl_since(watch, "pausedSince", buffer, sizeof(buffer)),
-                       ctl_number(watch, "pausedBy"), ctl_text(watch, "pauseReason")[0] ? ": " : "",
-                       ctl_text(watch, "pauseReason"), ctl_text(watch, "name"));
+                       ctl_number(watch, "pausedBy"), json_text(watch, "pauseReason")[0] ? ": " : "",
+                       json_text(watch, "pauseReason"), json_text(watch, "name"));
         if (trouble)
                 ctl_colour(COLOUR_NONE);
 }
@@ -112,12 +114,12 @@ static void print_worker(const cJSON *worker)
 {
         char buffer[64];
 
-        if (strcmp(ctl_text(worker, "state"), "running") != 0)
+        if (strcmp(json_text(worker, "state"), "running") != 0)
                 printf("%-8" PRIu64 " %-8" PRIu64 " idle\n", ctl_number(worker, "index"),
                        ctl_number(worker, "pid"));
         else
                 printf("%-8" PRIu64 " %-8" PRIu64 " %s of watch %s, for %s\n", ctl_number(worker, "index"),
-                       ctl_number(worker, "pid"), ctl_text(worker, "key"), ctl_text(worker, "watch"),
+                       ctl_number(worker, "pid"), json_text(worker, "key"), json_text(worker, "watch"),
                        ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)));
 }
 
@@ -128,9 +130,9 @@ static void print_quarantine(const cJSON *list)
 
         cJSON_ArrayForEach(item, list)
                 printf("%s%s of watch %s is in quarantine: %" PRIu64 " %s, the last one %s ago: %s\n",
-                       item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
+                       item == list->child ? "\n" : "", json_text(item, "key"), json_text(item, "watch"),
                        ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "crash", "crashes"),
-                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)), ctl_text(item, "error"));
+                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)), json_text(item, "error"));
 }
 
 void ctl_print_doubtful(const cJSON *list)
@@ -141,11 +143,11 @@ void ctl_print_doubtful(const cJSON *list)
         cJSON_ArrayForEach(item, list)
                 printf("%s%s of watch %s is doubtful: its watcher has failed over it %" PRIu64
                        " %s, the last time %s ago; %s: %s\n",
-                       item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
+                       item == list->child ? "\n" : "", json_text(item, "key"), json_text(item, "watch"),
                        ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "time", "times"),
                        ctl_since(item, "lastCrash", buffer, sizeof(buffer)),
                        ctl_is(item, "unread") ? "it is left out" : "jq programs are not run on it",
-                       ctl_text(item, "error"));
+                       json_text(item, "error"));
 }
 
 uint64_t ctl_failures(const cJSON *row)
@@ -174,7 +176,7 @@ static void print_failing(const cJSON *item)
 {
         char until[64], attempts[96];
 
-        printf("%s of watch %s ", ctl_text(item, "key"), ctl_text(item, "watch"));
+        printf("%s of watch %s ", json_text(item, "key"), json_text(item, "watch"));
         if (ctl_is(item, "permanent"))
                 printf("has failed for good and waits for a change");
         else if (ctl_number(item, "throttled") > 0)
@@ -183,7 +185,7 @@ static void print_failing(const cJSON *item)
         else
                 printf("has failed (%s); next try in %s", ctl_attempts(item, attempts, sizeof(attempts)),
                        ctl_until(item, "next", until, sizeof(until)));
-        printf(": %s\n", ctl_text(item, "lastError"));
+        printf(": %s\n", json_text(item, "lastError"));
 }
 
 /* The worst come first: those that no backoff will help. What is in quarantine is listed already. */
@@ -214,13 +216,13 @@ static void print_removed(const cJSON *removed)
 {
         printf("kept      of watch %s, which is not configured any more: %" PRIu64 " %s (%" PRIu64
                " had failed), in case a watch of this name comes back\n",
-               ctl_text(removed, "watch"), ctl_number(removed, "objects"),
+               json_text(removed, "watch"), ctl_number(removed, "objects"),
                counted(ctl_number(removed, "objects"), "object", "objects"), ctl_number(removed, "failing"));
 }
 
 static void print_held_back(const cJSON *wish)
 {
-        const char *resource = ctl_text(wish, "resource"), *slash = strchr(resource, '/');
+        const char *resource = json_text(wish, "resource"), *slash = strchr(resource, '/');
         char buffer[64];
 
         printf("held back requests%s%s wait for %s, as the API server asks (Retry-After)\n",
@@ -243,9 +245,9 @@ static void print_turns(const cJSON *turns)
 
         printf("loop      longest turn ");
         print_milliseconds(longest, "took");
-        printf(" (%s), of processor time ", ctl_text(longest, "what"));
+        printf(" (%s), of processor time ", json_text(longest, "what"));
         print_milliseconds(processor, "processor");
-        printf(" (%s); %" PRIu64 " of %" PRIu64 " took more than 10 ms\n", ctl_text(processor, "what"),
+        printf(" (%s); %" PRIu64 " of %" PRIu64 " took more than 10 ms\n", json_text(processor, "what"),
                ctl_number(turns, "slow"), ctl_number(turns, "count"));
 }
 
@@ -257,14 +259,14 @@ void ctl_print_status(const cJSON *status, bool wide)
 
         ctl_colour(COLOUR_BOLD);
         printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " %s\n",
-               ctl_text(status, "operator"), ctl_text(status, "version"), ctl_number(status, "pid"),
-               ctl_text(status, "phase"), ctl_since(status, "startedAt", buffer, sizeof(buffer)),
+               json_text(status, "operator"), json_text(status, "version"), ctl_number(status, "pid"),
+               json_text(status, "phase"), ctl_since(status, "startedAt", buffer, sizeof(buffer)),
                ctl_number(status, "restarts"),
                counted(ctl_number(status, "restarts"), "restart", "restarts"));
         ctl_colour(COLOUR_NONE);
         printf("server    %s\nidentity  %s\n",
-               ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
-               ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
+               json_text(status, "server")[0] ? json_text(status, "server") : "(not known yet)",
+               json_text(status, "identity")[0] ? json_text(status, "identity") : "(not known yet)");
         if (wide)
                 print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
         if (ctl_number(status, "uninstallingSince") > 0)
@@ -273,13 +275,13 @@ void ctl_print_status(const cJSON *status, bool wide)
                                ? "UNINSTALLED: no object of its watches carries a finalizer of the operator"
                                : "BEING UNINSTALLED: finalizers are taken off all objects",
                        ctl_number(status, "uninstallingBy"));
-        if (ctl_text(status, "notReloaded")[0])
+        if (json_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
-                       ctl_text(status, "notReloaded"));
+                       json_text(status, "notReloaded"));
         cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
                 printf("left      %s on objects of kind %s, by watch %s (%" PRIu64
                        "): no watch takes it off, see the log\n",
-                       ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
+                       json_text(left, "finalizer"), json_text(left, "kind"), json_text(left, "watch"),
                        ctl_number(left, "objects"));
         if (wide)
                 cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "removedWatches"))
@@ -323,7 +325,7 @@ void ctl_print_status(const cJSON *status, bool wide)
 int ctl_health(const char *runtime_directory, bool ready, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL;
+        _cleanup_json_ cJSON *answer = NULL;
         int r = ctl_query(runtime_directory, "health", NULL, &answer, &error);
 
         if (r < 0)
@@ -332,8 +334,7 @@ int ctl_health(const char *runtime_directory, bool ready, bool json)
         if (json)
                 (void)ctl_print_json(answer);
         else if (r != EXIT_CODE_OK)
-                printf("not %s: %s\n", ready ? "ready" : "healthy", ctl_text(answer, "reason"));
-        cJSON_Delete(answer);
+                printf("not %s: %s\n", ready ? "ready" : "healthy", json_text(answer, "reason"));
         return r;
 }
 
@@ -342,16 +343,17 @@ int ctl_health(const char *runtime_directory, bool ready, bool json)
 static void print_line(const cJSON *item, const char *state)
 {
         bool quarantined = strcmp(state, "quarantined") == 0;
-        const char *error = ctl_text(item, ctl_text(item, "waitsFor")[0] ? "waitsFor" : "lastError");
+        const char *error = json_text(item, json_text(item, "waitsFor")[0] ? "waitsFor" : "lastError");
         const char *then = quarantined ? "quarantinedUntil" : "next";
         char buffer[64];
 
-        printf("%-20s %-32s %8" PRIu64 " %-10s %-12s %s\n", ctl_text(item, "watch"), ctl_text(item, "key"),
+        printf("%-20s %-32s %8" PRIu64 " %-10s %-12s %s\n", json_text(item, "watch"), json_text(item, "key"),
                ctl_number(item, quarantined ? "crashes" : "attempts"),
                ctl_is(item, "permanent")     ? "a change"
                : ctl_number(item, then) == 0 ? "-"
                                              : ctl_until(item, then, buffer, sizeof(buffer)),
-               ctl_text(item, "nextReason")[0] ? ctl_text(item, "nextReason") : "-", error[0] ? error : "-");
+               json_text(item, "nextReason")[0] ? json_text(item, "nextReason") : "-",
+               error[0] ? error : "-");
 }
 
 static void print(const cJSON *answer, const void *userdata)

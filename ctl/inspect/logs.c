@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
+#include "json/json.h"
 
 #define WORDS_MAX 64
 
@@ -56,32 +57,23 @@ static int add_unit(struct command *command, pid_t pid)
 static int add_operator(struct command *command, const char *runtime_directory, struct error *error)
 {
         _cleanup_error_ struct error unused = ERROR_NONE;
-        cJSON *status = NULL;
+        _cleanup_json_ cJSON *status = NULL;
         const char *log;
         int r = ctl_query(runtime_directory, "status", NULL, &status, &unused);
 
         if (r < 0)
                 return 0;
-        log = ctl_text(status, "log");
+        log = json_text(status, "log");
         if (strcmp(log, "journal") == 0)
-                r = add_unit(command, (pid_t)ctl_number(status, "pid"));
-        else
-                r = strcmp(log, "json") == 0
-                            ? error_set(
-                                      error, -ENOENT,
-                                      "the operator does not log to the journal but as JSON lines on its "
-                                      "standard error; in a container look for \"watch\" and \"key\" there: "
-                                      "kubectl logs POD | jq -r 'select(.key == \"NAMESPACE/NAME\") | "
-                                      ".message'")
-                            : error_set(
-                                      error, -ENOENT,
-                                      "the operator does not log to the journal but as text on its standard "
-                                      "error; in a container look for the key there: kubectl logs POD | "
-                                      "grep "
-                                      "-F NAMESPACE/NAME (--log json makes lines that can be selected by "
-                                      "fields)");
-        cJSON_Delete(status);
-        return r;
+                return add_unit(command, (pid_t)ctl_number(status, "pid"));
+        return error_set(error, -ENOENT, "the operator does not log to the journal but as %s",
+                         strcmp(log, "json") == 0
+                                 ? "JSON lines on its standard error; in a container look for \"watch\" and "
+                                   "\"key\" there: kubectl logs POD | jq -r 'select(.key == "
+                                   "\"NAMESPACE/NAME\") | .message'"
+                                 : "text on its standard error; in a container look for the key there: "
+                                   "kubectl logs POD | grep -F NAMESPACE/NAME (--log json makes lines that "
+                                   "can be selected by fields)");
 }
 
 /* Arguments: the watch, perhaps a key, and from the first one with a dash on what journalctl is to get. */

@@ -27,6 +27,7 @@
 #include "ctl/output/output.h"
 #include "os/file.h"
 #include "os/syscall.h"
+#include "json/json.h"
 
 /* What `reconciledctl top` shows: a picture of so many rows and columns, drawn from two answers. */
 struct picture {
@@ -104,8 +105,8 @@ static const cJSON *same_watch(const cJSON *status, const cJSON *watch)
         const cJSON *item;
 
         cJSON_ArrayForEach(item,
-                           list(status, "watches")) if (strcmp(ctl_text(item, "name"),
-                                                               ctl_text(watch, "name")) == 0) return item;
+                           list(status, "watches")) if (strcmp(json_text(item, "name"),
+                                                               json_text(watch, "name")) == 0) return item;
         return NULL;
 }
 
@@ -148,8 +149,8 @@ static void draw_head(struct picture *picture, const cJSON *now)
 
         if (localtime_r(&seconds, &tm))
                 strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-        line(picture, BOLD, "%s  %s, up %s, %" PRIu64 " %s  %s", ctl_text(now, "operator"),
-             ctl_text(now, "phase"), ctl_since(now, "startedAt", buffer, sizeof(buffer)),
+        line(picture, BOLD, "%s  %s, up %s, %" PRIu64 " %s  %s", json_text(now, "operator"),
+             json_text(now, "phase"), ctl_since(now, "startedAt", buffer, sizeof(buffer)),
              ctl_number(now, "restarts"), counted(ctl_number(now, "restarts"), "restart", "restarts"),
              clock);
 }
@@ -172,7 +173,7 @@ static void draw_sums(struct picture *picture, const cJSON *now, const cJSON *be
 static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON *before, uint64_t usec,
                        int width)
 {
-        bool paused = ctl_number(watch, "pausedSince") > 0, trouble = ctl_text(watch, "reason")[0] != '\0';
+        bool paused = ctl_number(watch, "pausedSince") > 0, trouble = json_text(watch, "reason")[0] != '\0';
         uint64_t runs = grown(watch, before, "runs"), time = grown(watch, before, "runTime");
         char mean[64] = "-", per_second[32] = "-";
 
@@ -186,7 +187,7 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
                 ctl_duration(time / runs, mean, sizeof(mean));
         line(picture, trouble || paused ? RED : PLAIN,
              "%-*s %-9s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7s %8s", width,
-             ctl_text(watch, "name"), paused ? "paused" : ctl_text(watch, "state"),
+             json_text(watch, "name"), paused ? "paused" : json_text(watch, "state"),
              ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
              ctl_number(watch, "waiting"), ctl_number(watch, "failing"), per_second, mean);
         if (ctl_is(watch, "handlerStale"))
@@ -230,8 +231,8 @@ static void draw_running(struct picture *picture, const cJSON *now, size_t most)
                         return;
                 below = ctl_number(longest, "runningFor");
                 line(picture, PLAIN, "%9s  %s  %s  runs in worker %" PRIu64,
-                     ctl_duration(below, buffer, sizeof(buffer)), ctl_text(longest, "key"),
-                     ctl_text(longest, "watch"), ctl_number(longest, "index"));
+                     ctl_duration(below, buffer, sizeof(buffer)), json_text(longest, "key"),
+                     json_text(longest, "watch"), ctl_number(longest, "index"));
         }
 }
 
@@ -246,8 +247,8 @@ static void draw_slowest(struct picture *picture, const cJSON *now, size_t most)
         draw_running(picture, now, most / 2);
         cJSON_ArrayForEach(run, list(now, "slowest")) if (drawn++ < most / 2)
                 line(picture, PLAIN, "%9s  %s  %s  %s, %s ago",
-                     ctl_duration(ctl_number(run, "took"), took, sizeof(took)), ctl_text(run, "key"),
-                     ctl_text(run, "watch"), ctl_text(run, "result"),
+                     ctl_duration(ctl_number(run, "took"), took, sizeof(took)), json_text(run, "key"),
+                     json_text(run, "watch"), json_text(run, "result"),
                      ctl_since(run, "endedAt", ago, sizeof(ago)));
 }
 
@@ -262,8 +263,8 @@ static void draw_failing(struct picture *picture, const cJSON *now)
         cJSON_ArrayForEach(item, list(now, "failing"))
                 line(picture, ctl_is(item, "permanent") ? RED : PLAIN, "%9s  %s  %s  %" PRIu64 "x: %s",
                      ctl_is(item, "permanent") ? "never" : ctl_until(item, "next", next, sizeof(next)),
-                     ctl_text(item, "key"), ctl_text(item, "watch"), ctl_failures(item),
-                     ctl_text(item, "lastError"));
+                     json_text(item, "key"), json_text(item, "watch"), ctl_failures(item),
+                     json_text(item, "lastError"));
 }
 
 /* Where only one waits, it waits for nobody else. */
@@ -284,8 +285,8 @@ static void draw_namespaces(struct picture *picture, const cJSON *now, size_t mo
                      ctl_number(item, "waitingFor") > 0
                              ? ctl_duration(ctl_number(item, "waitingFor"), waits, sizeof(waits))
                              : "-",
-                     ctl_text(item, "namespace")[0] ? ctl_text(item, "namespace") : "(of the cluster)",
-                     ctl_text(item, "watch"));
+                     json_text(item, "namespace")[0] ? json_text(item, "namespace") : "(of the cluster)",
+                     json_text(item, "watch"));
 }
 
 /* now, before: answers to `status`, `usec` apart; before may be NULL (then there are no rates), and so may

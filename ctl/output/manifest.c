@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "json/json.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -61,10 +62,9 @@ static void write_objects(struct text *out, const cJSON *list, int indent)
 
         cJSON_ArrayForEach(item, list)
         {
-                const char *comment =
-                        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, MANIFEST_COMMENT));
+                const char *comment = json_text(item, MANIFEST_COMMENT);
 
-                if (comment)
+                if (comment[0])
                         text_printf(out, "%*s# %s\n", indent, "", comment);
                 text_printf(out, "%*s- ", indent, "");
                 write_object(out, item, indent + 2, true);
@@ -102,11 +102,10 @@ static void write_object(struct text *out, const cJSON *object, int indent, bool
 
 void manifest_write(struct text *out, const cJSON *manifest)
 {
-        const char *comment =
-                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(manifest, MANIFEST_COMMENT));
+        const char *comment = json_text(manifest, MANIFEST_COMMENT);
 
         text_append_string(out, "---\n");
-        if (comment)
+        if (comment[0])
                 text_printf(out, "# %s\n", comment);
         write_object(out, manifest, 0, false);
 }

@@ -13,6 +13,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/output/manifest.h"
+#include "json/json.h"
 
 bool ctl_wants_colour(void)
 {
@@ -32,6 +33,7 @@ void ctl_colour(enum colour colour)
 
 int ctl_done(bool json, cJSON *answer, const char *format, ...)
 {
+        _cleanup_json_ cJSON *alone = json && !answer ? cJSON_CreateObject() : NULL;
         _cleanup_text_ struct text message = TEXT_EMPTY;
         va_list arguments;
 
@@ -41,12 +43,11 @@ int ctl_done(bool json, cJSON *answer, const char *format, ...)
         if (!json) {
                 puts(message.data ? message.data : "");
         } else {
-                answer = answer ? answer : cJSON_CreateObject();
+                answer = answer ? answer : alone;
                 cJSON_AddTrueToObject(answer, "done");
                 cJSON_AddStringToObject(answer, "message", message.data ? message.data : "");
                 (void)ctl_print_json(answer);
         }
-        cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }
 

@@ -13,8 +13,8 @@ void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void);             /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
 void ctl_print_yaml(const cJSON *answer);
-/* What was done: a line, or for programs the answer (which is taken; NULL: nothing more) with the members
- * done and message. Returns the exit code. */
+/* What was done: a line, or for programs the answer (NULL: nothing more), which gets the members done and
+ * message. Returns the exit code. */
 int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
 
 /* Says what failed; returns the exit code. */

@@ -24,12 +24,14 @@
 #include "config/config.h"
 #include "ctl/check/ctl-check.h"
 #include "ctl/check/unit.h"
+#include "ctl/ctl-answer.h"
 #include "ctl/output/print-difference.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ipc/message.h"
 #include "os/file.h"
 #include "os/syscall.h"
+#include "json/json.h"
 
 #define HTTP_CREATED 201
 
@@ -91,7 +93,7 @@ static int remember_seen(struct report *report, const char *path, cJSON *object)
 
 static const char *metadata_text(const cJSON *object, const char *name)
 {
-        return trace_text(cJSON_GetObjectItemCaseSensitive(object, "metadata"), name);
+        return json_text(cJSON_GetObjectItemCaseSensitive(object, "metadata"), name);
 }
 
 static bool is_same_object(const cJSON *a, const cJSON *b)
@@ -105,7 +107,7 @@ static void name_object(const cJSON *object)
         const char *namespace_name = metadata_text(object, "namespace");
         const char *name = metadata_text(object, "name");
 
-        printf("%s %s%s%s", trace_text(object, "kind"), namespace_name, namespace_name[0] ? "/" : "",
+        printf("%s %s%s%s", json_text(object, "kind"), namespace_name, namespace_name[0] ? "/" : "",
                name[0] ? name : metadata_text(object, "generateName"));
 }
 
@@ -129,7 +131,7 @@ static void print_change(const cJSON *before, const cJSON *line, bool is_new)
         const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
         const cJSON *sent = cJSON_GetObjectItemCaseSensitive(line, "sent");
 
-        bool redacted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"));
+        bool redacted = ctl_is(line, "redacted");
 
         if (!before && !is_new && redacted)
                 puts("    (not shown, because the object is confidential)");
@@ -140,13 +142,13 @@ static void print_change(const cJSON *before, const cJSON *line, bool is_new)
 
 static int report_written(struct report *report, const cJSON *line, const char *plain)
 {
-        const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
+        const char *method = json_text(line, "method"), *path = json_text(line, "path");
         const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
         _cleanup_free_ char *created =
                 strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
         const struct seen *seen = created ? find_seen(report, created) : NULL;
         const cJSON *before = seen ? seen->object : NULL;
-        bool is_new = (int)trace_number(line, "status") == HTTP_CREATED;
+        bool is_new = ctl_number(line, "status") == HTTP_CREATED;
         cJSON *copy;
 
         if (!created)
@@ -168,15 +170,15 @@ static int report_written(struct report *report, const cJSON *line, const char *
 
 static int report_exchange(struct report *report, const cJSON *line)
 {
-        const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
+        const char *method = json_text(line, "method"), *path = json_text(line, "path");
         const cJSON *received = cJSON_GetObjectItemCaseSensitive(line, "received");
-        int status = (int)trace_number(line, "status"), r = 0;
+        int status = (int)ctl_number(line, "status"), r = 0;
         _cleanup_free_ char *plain = plain_path(path);
 
         if (!plain)
                 return -ENOMEM;
         if (strcmp(method, "GET") != 0 && status / 100 != 2) {
-                printf("! refused (HTTP %d): %s %s: %s\n", status, method, plain, trace_text(line, "error"));
+                printf("! refused (HTTP %d): %s %s: %s\n", status, method, plain, json_text(line, "error"));
         } else if (strcmp(method, "GET") != 0) {
                 r = report_written(report, line, plain);
         } else if (status == 200 && cJSON_IsObject(received)) {
@@ -189,8 +191,8 @@ static int report_exchange(struct report *report, const cJSON *line)
 
 static void report_run(struct report *report, const cJSON *line)
 {
-        printf("%s%s: %s %s\n", report->begun ? "\n" : "", trace_text(line, "watch"),
-               trace_text(line, "action"), trace_text(line, "key"));
+        printf("%s%s: %s %s\n", report->begun ? "\n" : "", json_text(line, "watch"),
+               json_text(line, "action"), json_text(line, "key"));
         cJSON_Delete(report->given);
         report->given = NULL;
         report->begun = true;
@@ -202,7 +204,7 @@ static void report_answer(struct report *report, const cJSON *line)
         _cleanup_free_ char *json = NULL;
         const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
 
-        if (!body && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"))) {
+        if (!body && ctl_is(line, "redacted")) {
                 puts("answer: not shown, because the object is confidential");
                 return;
         }
@@ -215,7 +217,7 @@ static void report_answer(struct report *report, const cJSON *line)
 
 static int judge_line(const cJSON *line, const char *type, void *userdata)
 {
-        const char *result = trace_text(line, "result");
+        const char *result = json_text(line, "result");
         struct report *report = userdata;
 
         if (strcmp(type, "end") == 0 && strcmp(result, run_result_name(RESULT_SUCCESS)) != 0 &&
@@ -226,7 +228,7 @@ static int judge_line(const cJSON *line, const char *type, void *userdata)
 
 static void report_end(struct report *report, const cJSON *line)
 {
-        const char *result = trace_text(line, "result"), *message = trace_text(line, "message");
+        const char *result = json_text(line, "result"), *message = json_text(line, "message");
         char text[64];
 
         if (report->no_answer)
@@ -235,8 +237,7 @@ static void report_end(struct report *report, const cJSON *line)
                              : "answer: none");
         report->no_answer = false;
         printf("result: %s after %s%s%s\n", result,
-               duration_format((uint64_t)trace_number(line, "durationUsec") / 1000 * 1000, text,
-                               sizeof(text)),
+               duration_format(ctl_number(line, "durationUsec") / 1000 * 1000, text, sizeof(text)),
                message[0] ? ": " : "", message);
         (void)judge_line(line, "end", report);
 }

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "ctl/check/ctl-check.h"
+#include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 #include "ctl/output/print-difference.h"
 #include "ctl/session/ctl-run.h"
@@ -69,8 +70,7 @@ static int take_line(const cJSON *line, const char *type, void *userdata)
 
         if (!place)
                 return 0;
-        recorded->redacted =
-                recorded->redacted || cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"));
+        recorded->redacted = recorded->redacted || ctl_is(line, "redacted");
         cJSON_Delete(*place);
         *place = cJSON_Duplicate(line, true);
         /* Each process counts its requests itself. */
@@ -106,18 +106,18 @@ static bool prepare_replay(struct replay *replay, struct recorded *recorded, str
         enum run_reason reason;
 
         if (!recorded->run || !recorded->end || !cJSON_IsObject(body) ||
-            !has_watch(replay, trace_text(recorded->run, "watch")) ||
-            !recorded_action(trace_text(recorded->run, "action"), &action) ||
-            !run_reason_parse(trace_text(recorded->run, "reason"), &reason))
+            !has_watch(replay, json_text(recorded->run, "watch")) ||
+            !recorded_action(json_text(recorded->run, "action"), &action) ||
+            !run_reason_parse(json_text(recorded->run, "reason"), &reason))
                 return false;
         recorded->text = cJSON_PrintUnformatted(body);
         *ret = (struct session_replay){
-                .watch = trace_text(recorded->run, "watch"),
-                .key = trace_text(recorded->run, "key"),
-                .uid = trace_text(recorded->run, "uid"),
+                .watch = json_text(recorded->run, "watch"),
+                .key = json_text(recorded->run, "key"),
+                .uid = json_text(recorded->run, "uid"),
                 .reason = reason,
                 .action = action,
-                .attempt = (uint64_t)trace_number(recorded->run, "attempt"),
+                .attempt = ctl_number(recorded->run, "attempt"),
                 .request = recorded->text,
         };
         return recorded->text != NULL;
@@ -197,9 +197,9 @@ static bool is_same(const cJSON *a, const cJSON *b)
 /* A success has no message. */
 static const char *result_of(const struct recorded *side)
 {
-        const char *message = trace_text(side->end, "message");
+        const char *message = json_text(side->end, "message");
 
-        return message[0] ? message : trace_text(side->end, "result");
+        return message[0] ? message : json_text(side->end, "result");
 }
 
 static void add_side(cJSON *difference, const char *name, const struct recorded *side)
@@ -208,7 +208,7 @@ static void add_side(cJSON *difference, const char *name, const struct recorded 
         cJSON *item = cJSON_AddObjectToObject(difference, name);
 
         cJSON_AddStringToObject(item, "result", result_of(side));
-        cJSON_AddNumberToObject(item, "waitStatus", trace_number(side->end, "waitStatus"));
+        cJSON_AddNumberToObject(item, "waitStatus", (double)ctl_number(side->end, "waitStatus"));
         cJSON_AddItemToObject(item, "answer", answer ? cJSON_Duplicate(answer, true) : cJSON_CreateNull());
 }
 
@@ -216,9 +216,9 @@ static void add_difference(cJSON *list, const struct recorded *before, const str
 {
         cJSON *item = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(item, "watch", trace_text(before->run, "watch"));
-        cJSON_AddStringToObject(item, "key", trace_text(before->run, "key"));
-        cJSON_AddStringToObject(item, "action", trace_text(before->run, "action"));
+        cJSON_AddStringToObject(item, "watch", json_text(before->run, "watch"));
+        cJSON_AddStringToObject(item, "key", json_text(before->run, "key"));
+        cJSON_AddStringToObject(item, "action", json_text(before->run, "action"));
         cJSON_AddStringToObject(item, "file", before->file);
         add_side(item, "recorded", before);
         add_side(item, "now", after);
@@ -229,8 +229,8 @@ static void add_difference(cJSON *list, const struct recorded *before, const str
 static void compare_answers(struct replay *replay)
 {
         const struct recorded *before = &replay->recorded[replay->position++], *after = &replay->again;
-        int status_before = (int)trace_number(before->end, "waitStatus");
-        int status_after = (int)trace_number(after->end, "waitStatus");
+        int status_before = (int)ctl_number(before->end, "waitStatus");
+        int status_after = (int)ctl_number(after->end, "waitStatus");
 
         if (status_before == status_after && is_same(body_of(before->answer), body_of(after->answer)))
                 return;
@@ -239,8 +239,8 @@ static void compare_answers(struct replay *replay)
                 add_difference(replay->differences, before, after);
                 return;
         }
-        printf("%s: %s %s (%s)\n", trace_text(before->run, "watch"), trace_text(before->run, "action"),
-               trace_text(before->run, "key"), before->file);
+        printf("%s: %s %s (%s)\n", json_text(before->run, "watch"), json_text(before->run, "action"),
+               json_text(before->run, "key"), before->file);
         if (status_before != status_after)
                 printf("    - result: %s\n    + result: %s\n", result_of(before), result_of(after));
         (void)difference_print(body_of(before->answer), body_of(after->answer), "    ");
@@ -285,7 +285,7 @@ static int run_again(struct replay *replay)
 
 static void tell_replay(struct replay *replay)
 {
-        cJSON *answer;
+        _cleanup_json_ cJSON *answer = cJSON_CreateObject();
 
         if (!replay->options->json) {
                 printf("%zu %s: %zu as recorded, %zu different", replay->count,
@@ -299,14 +299,12 @@ static void tell_replay(struct replay *replay)
                 puts("");
                 return;
         }
-        answer = cJSON_CreateObject();
         cJSON_AddNumberToObject(answer, "runs", (double)replay->count);
         cJSON_AddNumberToObject(answer, "different", (double)replay->different);
         cJSON_AddNumberToObject(answer, "redacted", (double)replay->redacted);
         cJSON_AddNumberToObject(answer, "leftOut", (double)replay->skipped);
         cJSON_AddItemToObject(answer, "differences", TAKE_PTR(replay->differences));
         (void)ctl_print_json(answer);
-        cJSON_Delete(answer);
 }
 
 int ctl_replay(const struct ctl_run_options *options)

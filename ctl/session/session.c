@@ -510,7 +510,7 @@ int session_new(const struct session_options *options, struct session **ret, str
         return 0;
 }
 
-static int loop(struct session *session)
+int session_run(struct session *session)
 {
         int r = start_all(session);
 
@@ -520,11 +520,6 @@ static int loop(struct session *session)
         end_when_all_are_gone(session);
         r = sd_event_loop(session->event);
         return r < 0 ? EXIT_CODE_SOFTWARE : session->exit_code;
-}
-
-int session_run(struct session *session)
-{
-        return loop(session);
 }
 
 static int write_request(const struct session *session, size_t number, const char *request)
@@ -550,7 +545,7 @@ int session_replay(struct session *session, const struct session_replay *replay,
         }
         session->replay = replay;
         session->replay_count = count;
-        return loop(session);
+        return session_run(session);
 }
 
 int session_trace(const struct session *session, char **ret)
@@ -602,32 +597,17 @@ void session_free(struct session *session)
         free(session);
 }
 
-const char *trace_text(const cJSON *line, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, name));
-
-        return text ? text : "";
-}
-
-double trace_number(const cJSON *line, const char *name)
-{
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, name);
-
-        return json_number(value, 0);
-}
-
 int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
                 void *userdata)
 {
         while (*lines) {
                 size_t size = strcspn(lines, "\n");
-                cJSON *line = json_parse(lines, size);
+                _cleanup_json_ cJSON *line = json_parse(lines, size);
                 int r;
 
                 if (!line)
                         return -EBADMSG;
-                r = visit(line, trace_text(line, "type"), userdata);
-                cJSON_Delete(line);
+                r = visit(line, json_text(line, "type"), userdata);
                 if (r < 0)
                         return r;
                 lines += size + (lines[size] == '\n');

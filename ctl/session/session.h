@@ -50,6 +50,3 @@ DEFINE_CLEANUP(struct session *, session_free);
  * walk, which returns it. -EBADMSG if a line is no JSON. */
 int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
                 void *userdata);
-/* A member of such a line; "" and 0 if it has none. */
-const char *trace_text(const cJSON *line, const char *name);
-double trace_number(const cJSON *line, const char *name);

@@ -4,9 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/duration.h"
 #include "base/text.h"
@@ -16,7 +14,7 @@
 #include "config/table.h"
 #include "config/watch-notes.h"
 #include "config/yaml-reader.h"
-#include "os/syscall.h"
+#include "os/file.h"
 
 #define FILE_SIZE_MAX  ((size_t)1024 * 1024)
 #define DEFAULT_FILE   RECONCILED_SYSCONFDIR "/reconciled.yaml"
@@ -29,19 +27,9 @@ void config_free(struct config *config)
         for (size_t i = 0; i < config->watch_count; i++)
                 watch_done(&config->watch[i]);
         free(config->watch);
-        free(config->operator_name);
-        for (size_t i = 0; i < config->former_count; i++)
-                free(config->former[i]);
-        free(config->former);
+        table_done(&config_table, config);
         free(config->former_names);
-        free(config->kubeconfig);
         free(config->kubeconfig_file);
-        free(config->context);
-        free(config->gateway_listen);
-        free(config->gateway_token_file);
-        free(config->gateway_certificate_file);
-        free(config->gateway_key_file);
-        free(config->record);
         free(config);
 }
 
@@ -113,33 +101,22 @@ static int cannot_read(struct reader *reader, int error)
         return error;
 }
 
-static int read_whole(struct reader *reader, const char *path, struct text *ret)
+static int read_whole(struct reader *reader, const char *path, char **ret, size_t *ret_size)
 {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        struct stat st;
-        ssize_t r;
+        int r = file_read(path, FILE_SIZE_MAX, ret, ret_size);
 
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return cannot_read(reader, -errno);
-        if (!S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_SIZE_MAX) {
+        if (r == -EINVAL || r == -EFBIG)
                 problem_add(reader, NULL, false, "", "is not a regular file of at most 1 MiB");
-                return -EINVAL;
-        }
-        if (text_reserve(ret, FILE_SIZE_MAX) < 0) {
+        else if (r == -ENOMEM)
                 reader->out_of_memory = true;
-                return -ENOMEM;
-        }
-        while ((r = sys_read(fd, ret->data + ret->size, FILE_SIZE_MAX - ret->size)) > 0)
-                ret->size += (size_t)r;
-        if (r < 0)
-                return cannot_read(reader, (int)r);
-        ret->data[ret->size] = '\0';
-        if (strlen(ret->data) != ret->size || text_nests_too_deep(ret->data)) {
+        else if (r < 0)
+                return cannot_read(reader, r);
+        if (r >= 0 && (strlen(*ret) != *ret_size || text_nests_too_deep(*ret))) {
                 problem_add(reader, NULL, false, "",
                             "is not a configuration: NUL bytes, or too many nested brackets");
                 return -EINVAL;
         }
-        return 0;
+        return r;
 }
 
 static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
@@ -173,7 +150,7 @@ static void refuse_more(struct reader *reader, yaml_parser_t *parser)
         yaml_document_delete(&document);
 }
 
-static void read_document(struct reader *reader, const struct text *content)
+static void read_document(struct reader *reader, const char *content, size_t size)
 {
         yaml_document_t document;
         yaml_parser_t parser;
@@ -183,7 +160,7 @@ static void read_document(struct reader *reader, const struct text *content)
                 reader->out_of_memory = true;
                 return;
         }
-        yaml_parser_set_input_string(&parser, (const unsigned char *)content->data, content->size);
+        yaml_parser_set_input_string(&parser, (const unsigned char *)content, size);
         if (!yaml_parser_load(&parser, &document)) {
                 syntax_problem(reader, &parser);
         } else {
@@ -199,11 +176,12 @@ static void read_document(struct reader *reader, const struct text *content)
 
 static void read_config_file(struct reader *reader, const char *path)
 {
-        _cleanup_text_ struct text content = TEXT_EMPTY;
+        _cleanup_free_ char *content = NULL;
+        size_t size;
 
         reader->file = path;
-        if (read_whole(reader, path, &content) >= 0)
-                read_document(reader, &content);
+        if (read_whole(reader, path, &content, &size) >= 0)
+                read_document(reader, content, size);
 }
 
 /* ---- the default place */
@@ -227,11 +205,10 @@ static void read_folder(struct reader *reader, const char *folder)
         for (int i = 0; i < count; i++) {
                 _cleanup_free_ char *path = format_string("%s/%s", folder, entry[i]->d_name);
 
-                if (!path) {
-                        reader->out_of_memory = true;
-                } else {
+                if (path)
                         read_config_file(reader, path);
-                }
+                else
+                        reader->out_of_memory = true;
                 free(entry[i]);
         }
         free(entry);

@@ -12,11 +12,6 @@ struct list {
         size_t count;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-        return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
 static bool same_count(const struct list *old, const struct list *new)
 {
         return old->count == new->count;
@@ -28,7 +23,7 @@ static bool same_texts(const struct list *old, const struct list *new)
                                                                                      ->item;
 
         for (size_t i = 0; i < old->count; i++)
-                if (!same_text(a[i], b[i]))
+                if (!is_same_text(a[i], b[i]))
                         return false;
         return true;
 }
@@ -38,7 +33,7 @@ static bool same_pairs(const struct list *old, const struct list *new)
         const struct config_pair *a = (const void *)old->item, *b = (const void *)new->item;
 
         for (size_t i = 0; i < old->count; i++)
-                if (!same_text(a[i].name, b[i].name) || !same_text(a[i].value, b[i].value))
+                if (!is_same_text(a[i].name, b[i].name) || !is_same_text(a[i].value, b[i].value))
                         return false;
         return true;
 }
@@ -47,7 +42,7 @@ static bool same_value(const struct key *key, const void *a, const void *b)
 {
         switch (key->kind) {
         case KEY_TEXT:
-                return same_text(*(char *const *)a, *(char *const *)b);
+                return is_same_text(*(char *const *)a, *(char *const *)b);
         case KEY_TEXTS:
                 return same_count(a, b) && same_texts(a, b);
         case KEY_PAIRS:
@@ -121,7 +116,7 @@ static bool differs(const struct key_table *table, const char *path, const void 
 static bool same_handler(const struct config_handler *old, const struct config_handler *new)
 {
         return old->kind == new->kind && old->uid == new->uid &&
-               old->gid == new->gid &&same_text(old->home, new->home);
+               old->gid == new->gid &&is_same_text(old->home, new->home);
 }
 
 /* What a watch owns or is related to has watches of its own in the list, which differ where its own does. */

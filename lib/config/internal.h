@@ -4,6 +4,7 @@
  * How the configuration is read: tables of keys (table.h) applied to YAML mappings by a generic reader
  * (yaml-reader.h); files are found and merged in config.c. Private to config/.
  */
+#include <string.h>
 #include <yaml.h>
 
 #include "config/config.h"
@@ -23,4 +24,12 @@ struct reader {
         size_t place_count;
 };
 
-struct key_table;
+static inline const char *text_or_empty(const char *text)
+{
+        return text ? text : "";
+}
+
+static inline bool is_same_text(const char *a, const char *b) /* none is "" */
+{
+        return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
+}

@@ -2,6 +2,9 @@
 /* Every key of the configuration. man/reconciled.yaml.5 repeats it for people. */
 #include "config/table.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/duration.h"
 
 #define TABLE(name, ...)                                                                                    \
@@ -178,3 +181,57 @@ static const struct key config_key[] = {
         LATER("leaderElection"),
 };
 const struct key_table config_table = {config_key, ELEMENTS(config_key)};
+
+static void texts_done(char **text, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                free(text[i]);
+        free((void *)text);
+}
+
+static void pairs_done(struct config_pair *pair, size_t count)
+{
+        for (size_t i = 0; i < count; i++) {
+                free(pair[i].name);
+                if (pair[i].value)
+                        explicit_bzero(pair[i].value, strlen(pair[i].value));
+                free(pair[i].value);
+        }
+        free(pair);
+}
+
+static void kinds_done(const struct key_table *table, struct config_owned *kind, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                table_done(table, &kind[i]);
+        free(kind);
+}
+
+void table_done(const struct key_table *table, void *target)
+{
+        for (const struct key *key = table->key; key < table->key + table->count; key++) {
+                void **place = (void *)((char *)target + key->offset);
+                const size_t *count = (const void *)(place + 1); /* of a list */
+
+                switch (key->kind) {
+                case KEY_TEXT:
+                        free(*place);
+                        break;
+                case KEY_TEXTS:
+                        texts_done(*place, *count);
+                        break;
+                case KEY_PAIRS:
+                        pairs_done(*place, *count);
+                        break;
+                case KEY_KINDS:
+                        kinds_done(key->keys, *place, *count);
+                        break;
+                case KEY_TRIGGER:
+                case KEY_MAPPING:
+                        table_done(key->keys, target);
+                        break;
+                default:
+                        break;
+                }
+        }
+}

@@ -38,3 +38,5 @@ struct key_table {
 };
 
 extern const struct key_table config_table, watch_table;
+
+void table_done(const struct key_table *table, void *target); /* frees what its keys hold */

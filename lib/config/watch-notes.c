@@ -32,17 +32,11 @@ static bool is_id(const char *text)
         return true;
 }
 
-static const char *text_or_empty(const char *text)
-{
-        return text ? text : "";
-}
-
 static bool selects_the_same(const struct config_watch *a, const struct config_watch *b)
 {
-        return strcmp(text_or_empty(a->label_selector), text_or_empty(b->label_selector)) == 0 &&
-               strcmp(text_or_empty(a->field_selector), text_or_empty(b->field_selector)) == 0 &&
-               strcmp(text_or_empty(a->filter), text_or_empty(b->filter)) == 0 && a->namespace_count == 0 &&
-               b->namespace_count == 0;
+        return is_same_text(a->label_selector, b->label_selector) &&
+               is_same_text(a->field_selector, b->field_selector) && is_same_text(a->filter, b->filter) &&
+               a->namespace_count == 0 && b->namespace_count == 0;
 }
 
 /* true: a mistake was told. */
@@ -198,7 +192,6 @@ int config_name_notes(struct config *config)
 
 void notes_done(struct config_watch *watch)
 {
-        free(watch->id);
         free(watch->finalizer_key);
         free(watch->finalizers);
         free(watch->children_key);

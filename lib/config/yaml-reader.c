@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "config/check/check.h"
+#include "config/read/expand.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"
 #include "config/table.h"
@@ -55,16 +56,6 @@ static bool holds_nul(struct reader *reader, const yaml_node_t *node, const char
         return true;
 }
 
-static int set_string(struct reader *reader, char **place, const char *text)
-{
-        free(*place);
-        *place = strdup(text);
-        if (*place)
-                return 0;
-        reader->out_of_memory = true;
-        return -ENOMEM;
-}
-
 static void read_scalar_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
 {
         const char *text = node_text(node);
@@ -74,7 +65,7 @@ static void read_scalar_text(struct reader *reader, const yaml_node_t *node, con
         else if (!text[0])
                 problem_add(reader, node, false, path, "is empty; give a text, or leave the key out");
         else
-                (void)set_string(reader, place, text);
+                (void)keep_text(reader, place, text);
 }
 
 static void read_duration(struct reader *reader, const yaml_node_t *node, const char *path,
@@ -206,7 +197,7 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
 
                 if (!text)
                         problem_add(reader, item, false, path, "element %zu is not a text", i);
-                else if (!holds_nul(reader, item, path) && set_string(reader, &(*place)[*count], text) >= 0)
+                else if (!holds_nul(reader, item, path) && keep_text(reader, &(*place)[*count], text) >= 0)
                         ++*count;
         }
 }
@@ -327,8 +318,8 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
                         problem_add(reader, key, false, inner, "is given twice");
                 } else {
                         grown[*count] = (struct config_pair){0};
-                        (void)set_string(reader, &grown[*count].name, name);
-                        (void)set_string(reader, &grown[(*count)++].value, value);
+                        (void)keep_text(reader, &grown[*count].name, name);
+                        (void)keep_text(reader, &grown[(*count)++].value, value);
                 }
         }
 }
@@ -357,9 +348,9 @@ static void read_watches(struct reader *reader, yaml_node_t *node, const char *p
                 watch = &grown[config->watch_count++];
                 watch_defaults(watch);
                 watch->line = (unsigned)entry->start_mark.line + 1;
-                (void)set_string(reader, &watch->file, reader->file);
+                (void)keep_text(reader, &watch->file, reader->file);
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
-                (void)set_string(reader, &watch->place, inner);
+                (void)keep_text(reader, &watch->place, inner);
                 read_mapping(reader, entry, inner, &watch_table, watch);
                 check_watch(reader, entry, inner, watch);
         }

@@ -10,8 +10,6 @@
 
 #include "base/text.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 struct reader {
         const char *text;
         size_t size, position;
@@ -130,6 +128,13 @@ cJSON *json_new_integer(int64_t value)
 }
 
 /* ---- texts */
+
+const char *json_text(const cJSON *object, const char *name)
+{
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+        return text ? text : "";
+}
 
 /* `out` has room for all of it: what is written with escapes is longer than what it says. */
 static int decode_string(const char *at, const char *end, char *out, bool *ret_zero)
@@ -487,7 +492,7 @@ void json_append_path(const cJSON *root, const cJSON *item, struct text *out)
 
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *root = NULL;
+        _cleanup_json_ cJSON *root = NULL;
         struct reader reader = {.text = text, .size = size};
         int r;
 

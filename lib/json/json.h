@@ -23,6 +23,15 @@ int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* The same; NULL: no JSON, or no memory. */
 cJSON *json_parse(const char *text, size_t size);
 
+static inline void cleanup_json(cJSON **tree)
+{
+        cJSON_Delete(*tree);
+}
+#define _cleanup_json_ _cleanup_(cleanup_json)
+
+/* The text of a member; "": it is none, or there is none. Borrowed. */
+const char *json_text(const cJSON *object, const char *name);
+
 /* The member of this name. *at is a member that is tried first (begin with NULL), and becomes the one behind
  * what was found: a caller that asks for members in their order finds each at once, where cJSON would go
  * through all of them. NULL: there is none. */

@@ -2,13 +2,11 @@
 #include "kubeconfig/secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/text.h"
-#include "os/syscall.h"
+#include "os/file.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
@@ -22,37 +20,22 @@ void secret_wipe(char **secret)
 
 int secret_read_file(const char *path, char **ret, struct error *error)
 {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        size_t used = 0;
-        struct stat st;
+        size_t size;
         char *data;
-        ssize_t r;
+        int r = file_read(path, FILE_MAX, &data, &size);
 
-        if (fd < 0)
-                return error_set(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
-        if (fstat(fd, &st) < 0)
-                return error_set(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
-        if (!S_ISREG(st.st_mode))
-                return error_set(error, -EINVAL, "%s: is not a regular file", path);
-        if ((size_t)st.st_size > FILE_MAX)
-                return error_set(error, -EFBIG, "%s: is larger than 1 MiB", path);
-        data = calloc(1, FILE_MAX + 1);
-        if (!data)
-                return error_set(error, -ENOMEM, "no memory");
-        while ((r = sys_read(fd, data + used, FILE_MAX - used)) > 0)
-                used += (size_t)r;
-        if (r >= 0 && strlen(data) == used) {
-                *ret = strdup(data);
-                r = *ret ? 0 : -ENOMEM;
-        } else if (r >= 0) {
-                r = -EINVAL;
-        }
-        explicit_bzero(data, used);
-        free(data);
+        if (r == -EINVAL || r == -EFBIG)
+                return error_set(error, r, "%s: %s", path,
+                                 r == -EINVAL ? "is not a regular file" : "is larger than 1 MiB");
         if (r < 0)
-                return error_set(error, (int)r, "%s: %s", path,
-                                 r == -EINVAL ? "holds a NUL byte" : strerror((int)-r));
-        return 0;
+                return error_set(error, r, "%s: cannot be read: %s", path, strerror(-r));
+        if (strlen(data) == size) {
+                *ret = data;
+                return 0;
+        }
+        explicit_bzero(data, size);
+        free(data);
+        return error_set(error, -EINVAL, "%s: holds a NUL byte", path);
 }
 
 static void trim(char *text)

@@ -9,8 +9,6 @@
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 #include "ledger/handle/flush.h"
-#include "ledger/handle/handle.h"
-#include "ledger/handle/page.h"
 #include "ledger/handle/statement.h"
 
 static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
@@ -18,10 +16,7 @@ static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 {
         int r = ledger_try_flush(ledger);
 
-        if (r >= 0 || r == -EBUSY)
-                r = ledger_visit_page(ledger, statement, limit, visit, userdata);
-        sqlite3_finalize(statement);
-        return r;
+        return r >= 0 || r == -EBUSY ? ledger_visit_page(ledger, statement, limit, visit, userdata) : r;
 }
 
 /* Leaves out the watches that have failing rows, but are not configured. */
@@ -46,7 +41,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_
                        ledger_visit_t visit, void *userdata)
 {
         sqlite3_str *sql = sqlite3_str_new(ledger->database);
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         char *text;
         int r;
 
@@ -69,7 +64,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_
 static int list_page(struct ledger *ledger, const char *sql, const struct ledger_place *behind, size_t limit,
                      ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int r = ledger_prepare(ledger, sql, behind->watch, behind->key, behind->uid, &statement);
 
         if (r < 0)

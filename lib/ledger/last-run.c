@@ -6,7 +6,6 @@
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 #include "ledger/handle/flush.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/lookup.h"
 #include "ledger/handle/statement.h"
 
@@ -50,7 +49,6 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
                 run = (struct ledger_run){LEDGER_RUN(READ)};
         if (r >= 0)
                 r = see(&run, userdata);
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         return r;
 }

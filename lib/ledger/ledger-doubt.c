@@ -7,7 +7,6 @@
 
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/transaction.h"
 
@@ -15,8 +14,7 @@
 
 int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
-        sqlite3_stmt *statement;
-        int64_t crashes = 0;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int code, r = ledger_prepare(ledger,
                                      "SELECT crashes, " DOUBT_INTACT
                                      " FROM doubtful WHERE watch = ?1 AND key = ?2 AND uid = ?3",
@@ -25,13 +23,9 @@ int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const cha
         if (r < 0)
                 return r;
         code = sqlite3_step(statement);
-        r = ledger_errno(ledger->database, code);
-        if (code == SQLITE_ROW)
-                crashes = sqlite3_column_int64(statement, 0);
-        if (code == SQLITE_ROW && sqlite3_column_int(statement, 1) != 1)
-                r = -EBADMSG;
-        sqlite3_finalize(statement);
-        return r < 0 ? r : crashes;
+        if (code != SQLITE_ROW)
+                return ledger_errno(ledger->database, code);
+        return sqlite3_column_int(statement, 1) == 1 ? sqlite3_column_int64(statement, 0) : -EBADMSG;
 }
 
 static int forget_old(struct ledger *ledger, uint64_t now)
@@ -80,17 +74,10 @@ int ledger_doubt_remove(struct ledger *ledger, const char *watch, const char *ke
         return r < 0 ? r : sqlite3_changes(ledger->database);
 }
 
-static const char *text(sqlite3_stmt *statement, int column)
-{
-        const unsigned char *found = sqlite3_column_text(statement, column);
-
-        return found ? (const char *)found : "";
-}
-
 int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, size_t limit,
                         ledger_visit_doubt_t visit, void *userdata)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int code = SQLITE_DONE, count = 0,
             r = ledger_prepare(ledger,
                                "SELECT " DOUBT_COLUMNS ", " DOUBT_INTACT
@@ -104,20 +91,19 @@ int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, 
         sqlite3_bind_int64(statement, 3, (sqlite3_int64)limit);
         while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
                 struct ledger_doubt doubt = {
-                        .watch = text(statement, 0),
-                        .key = text(statement, 1),
-                        .uid = text(statement, 2),
+                        .watch = ledger_column(statement, 0),
+                        .key = ledger_column(statement, 1),
+                        .uid = ledger_column(statement, 2),
                         .unread = sqlite3_column_int(statement, 3) != 0,
                         .crashes = (uint64_t)sqlite3_column_int64(statement, 4),
                         .crashed_realtime = (uint64_t)sqlite3_column_int64(statement, 5),
                         .until_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
-                        .error = text(statement, 7),
+                        .error = ledger_column(statement, 7),
                 };
 
                 r = sqlite3_column_int(statement, 8) == 1 ? visit(&doubt, userdata) : -EBADMSG;
                 count++;
         }
-        sqlite3_finalize(statement);
         if (r >= 0)
                 r = ledger_errno(ledger->database, code);
         return r < 0 ? r : count;

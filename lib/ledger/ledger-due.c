@@ -5,8 +5,6 @@
 
 #include "ledger/database/result.h"
 #include "ledger/handle/flush.h"
-#include "ledger/handle/handle.h"
-#include "ledger/handle/page.h"
 #include "ledger/handle/statement.h"
 
 void ledger_due_again(struct ledger *ledger)
@@ -61,8 +59,7 @@ static int query_number(struct ledger *ledger, enum ledger_statement which, int6
 
         if (code == SQLITE_ROW)
                 *ret = sqlite3_column_int64(statement, 0);
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         return ledger_errno(ledger->database, code);
 }
 

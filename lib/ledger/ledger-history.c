@@ -7,7 +7,6 @@
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 #include "ledger/handle/flush.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 
@@ -40,7 +39,7 @@ int ledger_visit_history(struct ledger *ledger, const char *watch, const char *k
                          ledger_visit_history_t visit, void *userdata)
 {
         const char *question = key[0] ? NEWEST(" AND key = ?2") : NEWEST("");
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int code = SQLITE_DONE, r = ledger_try_flush(ledger);
 
         if (r >= 0 || r == -EBUSY)
@@ -50,8 +49,5 @@ int ledger_visit_history(struct ledger *ledger, const char *watch, const char *k
         sqlite3_bind_int64(statement, 3, (sqlite3_int64)limit);
         while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
                 r = visit_entry(statement, visit, userdata);
-        if (r >= 0)
-                r = ledger_errno(ledger->database, code);
-        sqlite3_finalize(statement);
-        return r;
+        return r < 0 ? r : ledger_errno(ledger->database, code);
 }

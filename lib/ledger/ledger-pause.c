@@ -6,7 +6,6 @@
 
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/transaction.h"
 
@@ -37,7 +36,8 @@ int ledger_pause_remove(struct ledger *ledger, const char *watch)
 
 int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_t see, void *userdata)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
+        struct ledger_pause pause;
         int code, r = ledger_prepare(ledger,
                                      "SELECT since_realtime, user, reason, " PAUSE_INTACT
                                      " FROM paused WHERE watch = ?1",
@@ -46,16 +46,12 @@ int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_
         if (r < 0)
                 return r;
         code = sqlite3_step(statement);
-        r = ledger_errno(ledger->database, code);
-        if (code == SQLITE_ROW) {
-                struct ledger_pause pause = {
-                        .since_realtime = (uint64_t)sqlite3_column_int64(statement, 0),
-                        .user = (uint64_t)sqlite3_column_int64(statement, 1),
-                        .reason = ledger_column(statement, 2),
-                };
-
-                r = sqlite3_column_int(statement, 3) == 1 ? see(&pause, userdata) : -EBADMSG;
-        }
-        sqlite3_finalize(statement);
-        return r;
+        if (code != SQLITE_ROW)
+                return ledger_errno(ledger->database, code);
+        pause = (struct ledger_pause){
+                .since_realtime = (uint64_t)sqlite3_column_int64(statement, 0),
+                .user = (uint64_t)sqlite3_column_int64(statement, 1),
+                .reason = ledger_column(statement, 2),
+        };
+        return sqlite3_column_int(statement, 3) == 1 ? see(&pause, userdata) : -EBADMSG;
 }

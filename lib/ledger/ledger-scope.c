@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ledger/database/result.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/transaction.h"
 
@@ -24,8 +23,7 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
         cluster = strdup(code == SQLITE_ROW ? ledger_column(statement, 1) : "");
         if (r >= 0)
                 r = ledger_all_was_read(statement);
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         if (!scope || !cluster)
                 return -ENOMEM;
         if (r < 0)
@@ -47,8 +45,7 @@ static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *re
         code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
                 *ret = (uint64_t)sqlite3_column_int64(statement, 3);
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         return code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
 }
 

@@ -7,9 +7,7 @@
 #include "ledger/commit.h"
 #include "ledger/database/result.h"
 #include "ledger/handle/flush.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/lookup.h"
-#include "ledger/handle/page.h"
 #include "ledger/handle/statement.h"
 
 int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
@@ -107,7 +105,7 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
 
 int ledger_settling_names(struct ledger *ledger, const char *id)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int code, r = ledger_commit(ledger);
 
         if (r >= 0)
@@ -118,7 +116,5 @@ int ledger_settling_names(struct ledger *ledger, const char *id)
         if (r < 0)
                 return r;
         code = sqlite3_step(statement);
-        r = code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
-        sqlite3_finalize(statement);
-        return r;
+        return code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
 }

@@ -164,14 +164,6 @@ static const struct passwd *find_user(const char *text)
         return *end == '\0' && text[0] >= '0' && text[0] <= '9' ? getpwuid((uid_t)uid) : getpwnam(text);
 }
 
-static void set_text(struct reader *reader, char **place, const char *text)
-{
-        free(*place);
-        *place = strdup(text);
-        if (!*place)
-                reader->out_of_memory = true;
-}
-
 /* Fills in user, home, uid and gid, if it names one. */
 static void check_user(struct reader *reader, yaml_node_t *node, const char *key,
                        struct config_handler *handler)
@@ -185,10 +177,11 @@ static void check_user(struct reader *reader, yaml_node_t *node, const char *key
         if (entry) {
                 handler->uid = entry->pw_uid;
                 handler->gid = entry->pw_gid;
-                set_text(reader, &handler->home, entry->pw_dir);
-                set_text(reader, &handler->user, entry->pw_name); /* last: it may be what was looked up */
+                (void)keep_text(reader, &handler->home, entry->pw_dir);
+                (void)keep_text(reader, &handler->user,
+                                entry->pw_name); /* last: it may be what was looked up */
         } else if (parse_numbers(handler->user, &handler->uid, &handler->gid)) {
-                set_text(reader, &handler->home, "/");
+                (void)keep_text(reader, &handler->home, "/");
         } else {
                 problem_add(reader, node, false, key,
                             "there is no user \"%s\"; a number that has no name needs its group: UID:GID",
@@ -200,39 +193,6 @@ static void check_user(struct reader *reader, yaml_node_t *node, const char *key
                         reader, node, false, key,
                         "the user root does not separate handlers from the operator; name another user, or "
                         "leave it out");
-}
-
-static void pairs_done(struct config_pair *pair, size_t count)
-{
-        for (size_t i = 0; i < count; i++) {
-                free(pair[i].name);
-                if (pair[i].value)
-                        explicit_bzero(pair[i].value, strlen(pair[i].value));
-                free(pair[i].value);
-        }
-        free(pair);
-}
-
-static void texts_done(char **text, size_t count)
-{
-        for (size_t i = 0; i < count; i++)
-                free(text[i]);
-        free((void *)text);
-}
-
-void handler_done(struct config_handler *handler)
-{
-        texts_done(handler->exec, handler->exec_count);
-        texts_done(handler->serve, handler->serve_count);
-        pairs_done(handler->environment, handler->environment_count);
-        pairs_done(handler->credentials, handler->credentials_count);
-        free(handler->kubernetes_file);
-        free(handler->kubernetes_account);
-        free(handler->kubernetes_namespace);
-        free(handler->plugin);
-        free(handler->version);
-        free(handler->user);
-        free(handler->home);
 }
 
 /* ---- the program */

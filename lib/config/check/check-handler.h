@@ -5,4 +5,3 @@
 
 /* node, path: of the watch. */
 void check_handler(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
-void handler_done(struct config_handler *handler); /* frees what it holds */

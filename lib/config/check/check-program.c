@@ -12,41 +12,38 @@
 
 #define ARGUMENT_MAX ((size_t)128 * 1024) /* of the kernel, with the NUL */
 
-void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program)
+/* Notes what the program says is wrong; said: what it is wrong with. */
+static void ask_about(struct reader *reader, const yaml_node_t *node, const char *key,
+                      enum spawner_program program, const char *const *argument, const char *said)
 {
-        const char *const argument[] = {program, NULL};
-        char complaint[512] = "";
-        int r;
-
-        if (!program || !program[0])
-                return;
-        if (strlen(program) >= ARGUMENT_MAX) {
-                problem_add(reader, node, false, key,
-                            "is too large for a jq program: %zu bytes; at most %zu", strlen(program),
-                            ARGUMENT_MAX - 1);
-                return;
-        }
-        r = program_ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
-        note_system_error(reader, r);
-        if (r < 0)
-                problem_add(reader, node, false, key, "cannot be checked: %s: %s",
-                            spawner_program(SPAWNER_JQ)->binary, strerror(-r));
-        else if (r != EXIT_CODE_OK)
-                problem_add(reader, node, false, key, "is not a jq program: %s", complaint);
-}
-
-void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path)
-{
-        const char *const argument[] = {"--check-kubeconfig", path, NULL};
         char complaint[1024] = "";
-        int r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+        int r = program_ask(program, argument, complaint, sizeof(complaint));
 
         note_system_error(reader, r == EXIT_CODE_IO ? -EIO : r);
         if (r < 0)
                 problem_add(reader, node, false, key, "cannot be checked: %s: %s",
-                            spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
+                            spawner_program(program)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
-                problem_add(reader, node, false, key, "%s", complaint);
+                problem_add(reader, node, false, key, "%s%s", said, complaint);
+}
+
+void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program)
+{
+        if (!program || !program[0])
+                return;
+        if (strlen(program) >= ARGUMENT_MAX)
+                problem_add(reader, node, false, key,
+                            "is too large for a jq program: %zu bytes; at most %zu", strlen(program),
+                            ARGUMENT_MAX - 1);
+        else
+                ask_about(reader, node, key, SPAWNER_JQ, (const char *const[]){program, NULL},
+                          "is not a jq program: ");
+}
+
+void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path)
+{
+        ask_about(reader, node, key, SPAWNER_CREDENTIAL,
+                  (const char *const[]){"--check-kubeconfig", path, NULL}, "");
 }
 
 static void add_at_watch(struct reader *reader, const struct config_watch *watch, const char *key,
@@ -96,14 +93,6 @@ void check_separate(struct reader *reader, const struct config_watch *watch)
 
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file)
 {
-        const char *const argument[] = {"--check-certificate", certificate_file, key_file, NULL};
-        char complaint[1024] = "";
-        int r = program_ask(SPAWNER_GATEWAY, argument, complaint, sizeof(complaint));
-
-        note_system_error(reader, r);
-        if (r < 0)
-                problem_add(reader, NULL, false, "gateway.tls", "cannot be checked: %s: %s",
-                            spawner_program(SPAWNER_GATEWAY)->binary, strerror(-r));
-        else if (r != EXIT_CODE_OK)
-                problem_add(reader, NULL, false, "gateway.tls", "%s", complaint);
+        ask_about(reader, NULL, "gateway.tls", SPAWNER_GATEWAY,
+                  (const char *const[]){"--check-certificate", certificate_file, key_file, NULL}, "");
 }

@@ -15,6 +15,7 @@
 #include "config/read/expand.h"
 #include "config/read/node.h"
 #include "config/read/problem.h"
+#include "config/table.h"
 #include "config/watch-notes.h"
 #include "selector/requirement.h"
 
@@ -109,45 +110,13 @@ void watch_defaults(struct config_watch *watch)
         };
 }
 
-static void texts_done(char **text, size_t count)
-{
-        for (size_t i = 0; i < count; i++)
-                free(text[i]);
-        free(text);
-}
-
-static void owned_done(struct config_owned *owned, size_t count)
-{
-        for (size_t i = 0; i < count; i++) {
-                free(owned[i].api_version);
-                free(owned[i].kind);
-                free(owned[i].label_selector);
-                free(owned[i].names);
-                texts_done(owned[i].namespace, owned[i].namespace_count);
-        }
-        free(owned);
-}
-
 void watch_done(struct config_watch *watch)
 {
-        handler_done(&watch->handler);
-        texts_done(watch->namespace, watch->namespace_count);
-        texts_done(watch->child_namespace, watch->child_namespace_count);
-        free(watch->name);
-        free(watch->api_version);
-        free(watch->kind);
-        free(watch->label_selector);
-        free(watch->related_names);
-        free(watch->ready_condition);
-        free(watch->field_selector);
-        free(watch->trigger_jq);
-        owned_done(watch->owns, watch->owns_count);
-        owned_done(watch->related, watch->related_count);
-        owned_done(watch->answers, watch->answers_count);
-        owned_done(watch->patches, watch->patches_count);
+        table_done(&watch_table, watch);
         notes_done(watch);
+        free(watch->handler.home);
+        free(watch->related_names);
         free(watch->owner);
-        free(watch->filter);
         free(watch->file);
         free(watch->place);
 }
@@ -296,8 +265,8 @@ static bool is_port(const char *text)
 
 static void default_text(struct reader *reader, char **place, const char *text)
 {
-        if (!*place && !(*place = strdup(text)))
-                reader->out_of_memory = true;
+        if (!*place)
+                (void)keep_text(reader, place, text);
 }
 
 /* true and false, or a type of its own. */
@@ -308,8 +277,7 @@ static void settle_ready_condition(struct reader *reader, yaml_node_t *node, con
         char key[256];
 
         if (strcmp(type, "true") == 0 || strcmp(type, "false") == 0) {
-                if (text_replace(&watch->ready_condition, type[0] == 't' ? "Ready" : "") < 0)
-                        reader->out_of_memory = true;
+                (void)keep_text(reader, &watch->ready_condition, type[0] == 't' ? "Ready" : "");
                 return;
         }
         if (!type[0] || (strlen(type) <= 63 && strspn(type, CONDITION_CHARACTERS) == strlen(type) &&
@@ -359,17 +327,12 @@ static void check_api_version(struct reader *reader, yaml_node_t *node, const ch
                             api_version);
 }
 
-static bool same_or_none(const char *a, const char *b)
-{
-        return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
 /* Whether two entries mean the very same objects. Where a text is missing, that is a mistake of its own. */
 static bool is_same_kind(const struct config_owned *a, const struct config_owned *b)
 {
-        return a->api_version && a->kind && same_or_none(a->api_version, b->api_version) &&
-               same_or_none(a->kind, b->kind) && same_or_none(a->label_selector, b->label_selector) &&
-               same_or_none(a->names, b->names);
+        return a->api_version && a->kind && is_same_text(a->api_version, b->api_version) &&
+               is_same_text(a->kind, b->kind) && is_same_text(a->label_selector, b->label_selector) &&
+               is_same_text(a->names, b->names);
 }
 
 static void check_repeated(struct reader *reader, yaml_node_t *list, const char *path, const char *name,
@@ -523,21 +486,7 @@ static void check_gateway(struct reader *reader)
                             listen);
 }
 
-static void check_record(struct reader *reader)
-{
-        struct config *config = reader->config;
-
-        default_text(reader, &config->record, "");
-        if (config->record && config->record[0] && config->record[0] != '/')
-                problem_add(reader, NULL, false, "record", "\"%s\" is not an absolute path", config->record);
-}
-
 /* ---- owned kinds */
-
-static char *copy_or_empty(const char *text)
-{
-        return strdup(text ? text : "");
-}
 
 static int copy_namespaces(const struct config_watch *from, struct config_watch *to)
 {
@@ -600,13 +549,13 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->owner = strdup(parent->name);
         ret->api_version = strdup(owned->api_version);
         ret->kind = strdup(owned->kind);
-        ret->label_selector = copy_or_empty(owned->label_selector);
+        ret->label_selector = strdup(text_or_empty(owned->label_selector));
         ret->ready_condition = strdup("");
-        ret->related_names = copy_or_empty(owned->names);
+        ret->related_names = strdup(text_or_empty(owned->names));
         ret->field_selector = strdup("");
         ret->trigger_jq = strdup("");
         ret->filter = strdup("");
-        ret->file = copy_or_empty(parent->file);
+        ret->file = strdup(text_or_empty(parent->file));
         ret->line = owned->line;
         ret->place = format_string("%s.%s[%zu]", parent->place, is_related ? "related" : "owns", place);
         ret->trigger = TRIGGER_ANY;
@@ -689,7 +638,8 @@ void check_config(struct reader *reader)
                                                      (!config->watch[i].handler.kubernetes_account))
                         check_separate(reader, &config->watch[i]);
         check_gateway(reader);
-        check_record(reader);
+        default_text(reader, &config->record, "");
+        check_absolute(reader, "record", config->record);
         if (config->watch_count == 0)
                 problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
         default_heartbeat(config);

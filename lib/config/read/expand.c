@@ -103,3 +103,11 @@ void find_beside_file(struct reader *reader, char **program)
         free(*program);
         *program = path;
 }
+
+int keep_text(struct reader *reader, char **place, const char *text)
+{
+        int r = text_replace(place, text);
+
+        reader->out_of_memory = reader->out_of_memory || r < 0;
+        return r;
+}

@@ -10,3 +10,5 @@
 bool expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
 /* "./" and "../" are of the file that is read; *path is replaced. */
 void find_beside_file(struct reader *reader, char **path);
+/* *place becomes a copy of the text. 0, or -ENOMEM, which is noted. */
+int keep_text(struct reader *reader, char **place, const char *text);

@@ -107,6 +107,17 @@
 #define HISTORY_OF_KEY 20    /* entries that are kept of one key */
 #define HISTORY_IN_ALL 10000 /* and of all keys */
 
+/* Only for columns that are texts. */
+#define IF_TEXT_NUMBER(...)
+#define IF_TEXT_FLAG(...)
+#define IF_TEXT_REASON(...)
+#define IF_TEXT_TEXT(...) __VA_ARGS__
+#define IF_TEXT_LONG(...) __VA_ARGS__
+
+/* Only for columns that an index has. */
+#define IF_INDEXED_PLAIN(...)
+#define IF_INDEXED_INDEXED(...) __VA_ARGS__
+
 /* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags and reasons stand apart: beside each other they
  * take a word or two. */
 #define LEDGER_WIDE_NUMBER(field) uint64_t field;

@@ -11,21 +11,20 @@
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 
-/* The first column of the first row must be `expected`. */
-static int expect(sqlite3 *database, const char *sql, const char *expected)
+/* The first column of the first row must be `expected`. sums: of the parameters; NULL: there are none. */
+static int expect(sqlite3 *database, const char *sql, const struct ledger_sums *sums, const char *expected)
 {
         sqlite3_stmt *statement = NULL;
         int code = sqlite3_prepare_v2(database, sql, -1, &statement, NULL), r;
 
+        if (code == SQLITE_OK && sums)
+                ledger_sums_bind(statement, sums);
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
-        if (code == SQLITE_ROW) {
-                const char *found = (const char *)sqlite3_column_text(statement, 0);
-
-                r = found && strcmp(found, expected) == 0 ? 0 : -EBADMSG;
-        } else {
+        if (code == SQLITE_ROW)
+                r = strcmp(ledger_column(statement, 0), expected) == 0 ? 0 : -EBADMSG;
+        else
                 r = code == SQLITE_DONE ? -EBADMSG : ledger_errno(database, code);
-        }
         sqlite3_finalize(statement);
         return r;
 }
@@ -34,23 +33,21 @@ static int expect(sqlite3 *database, const char *sql, const char *expected)
 
 static int sum_table(sqlite3 *database, const char *sql, struct table_sum *ret)
 {
-        struct table_sum sum = {0};
         sqlite3_stmt *statement;
         int code, r = ledger_errno(database, sqlite3_prepare_v2(database, sql, -1, &statement, NULL));
 
         if (r < 0)
                 return r;
+        *ret = (struct table_sum){0};
         while ((code = sqlite3_step(statement)) == SQLITE_ROW && r >= 0) {
                 if (sqlite3_column_int(statement, 0) != 1)
                         r = -EBADMSG;
-                sum.count++;
-                sum.total += (uint64_t)sqlite3_column_int64(statement, 1);
+                ret->count++;
+                ret->total += (uint64_t)sqlite3_column_int64(statement, 1);
         }
         if (r >= 0)
                 r = ledger_errno(database, code);
         sqlite3_finalize(statement);
-        if (r >= 0)
-                *ret = sum;
         return r;
 }
 
@@ -72,12 +69,7 @@ static int sum_tables(sqlite3 *database, enum summed_table first, struct ledger_
 
 int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret)
 {
-        struct ledger_sums sums;
-        int r = sum_tables(database, SUM_ROWS, &sums);
-
-        if (r >= 0)
-                *ret = sums;
-        return r;
+        return sum_tables(database, SUM_ROWS, ret);
 }
 
 int ledger_sums_compute_small(sqlite3 *database, struct ledger_sums *sums)
@@ -101,31 +93,13 @@ void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums)
         }
 }
 
-static int compare_sums(sqlite3 *database, const struct ledger_sums *sums)
-{
-        sqlite3_stmt *statement;
-        int code, r = ledger_errno(database, sqlite3_prepare_v2(database,
-                                                                "SELECT (" SUMS_COLUMNS ") IS (" SUMS_VALUES
-                                                                ") FROM sums",
-                                                                -1, &statement, NULL));
-
-        if (r < 0)
-                return r;
-        ledger_sums_bind(statement, sums);
-        code = sqlite3_step(statement);
-        if (code == SQLITE_ROW)
-                r = sqlite3_column_int(statement, 0) == 1 ? 0 : -EBADMSG;
-        else
-                r = code == SQLITE_DONE ? -EBADMSG : ledger_errno(database, code);
-        sqlite3_finalize(statement);
-        return r;
-}
-
 int ledger_check(sqlite3 *database, struct ledger_sums *ret)
 {
-        int r = expect(database, "PRAGMA integrity_check(1)", "ok");
+        int r = expect(database, "PRAGMA integrity_check(1)", NULL, "ok");
 
         if (r >= 0)
                 r = ledger_sums_compute(database, ret);
-        return r < 0 ? r : compare_sums(database, ret);
+        return r < 0 ? r
+                     : expect(database, "SELECT (" SUMS_COLUMNS ") IS (" SUMS_VALUES ") FROM sums", ret,
+                              "1");
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ledger/database/checksum.h"
-#include "ledger/handle/handle.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
@@ -116,9 +115,7 @@ static int write_removal(struct ledger *ledger, struct cached_row *cached)
         if (!cached->on_disk)
                 return 0;
         ledger_bind(ledger, STATEMENT_REMOVE, cached->watch, cached->row.key, cached->row.uid);
-        r = ledger_run_once(ledger, STATEMENT_REMOVE);
-        if (r >= 0 && sqlite3_changes(ledger->database) != 1)
-                r = -EBADMSG;
+        r = ledger_write_entry(ledger, STATEMENT_REMOVE);
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, &cached->checksum, NULL);

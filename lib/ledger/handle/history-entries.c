@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 
 #define ENTRY_WEIGHT 12 /* against a row that stays where it is: pages */
@@ -15,15 +14,9 @@ struct waiting_entry {
         char texts[];
 };
 
-#define SIZE_NUMBER(column)
-#define SIZE_TEXT(column)          size += strlen(entry->column) + 1;
-#define SIZE(kind, number, column) SIZE_##kind(column)
-
-#define COPY_NUMBER(column)
-#define COPY_TEXT(column)                                                                                   \
-        waiting->entry.column = end;                                                                        \
-        end = stpcpy(end, entry->column) + 1;
-#define COPY(kind, number, column) COPY_##kind(column)
+#define SIZE(kind, number, column) IF_TEXT_##kind(size += strlen(entry->column) + 1;)
+#define COPY(kind, number, column)                                                                          \
+        IF_TEXT_##kind(waiting->entry.column = end; end = stpcpy(end, entry->column) + 1;)
 
 int ledger_history_keep(struct ledger *ledger, const struct ledger_history *entry)
 {
@@ -77,7 +70,7 @@ static int run_with(struct ledger *ledger, enum ledger_statement which, const st
 
 static int count_entries(struct ledger *ledger)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int r;
 
         if (ledger->history.count >= 0)
@@ -87,8 +80,6 @@ static int count_entries(struct ledger *ledger)
                 ledger->history.count = sqlite3_column_int64(statement, 0);
         else if (r >= 0)
                 r = -EIO;
-        if (statement)
-                sqlite3_finalize(statement);
         return r;
 }
 

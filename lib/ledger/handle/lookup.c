@@ -69,8 +69,7 @@ static int load_cached(struct ledger *ledger, struct cached_row *asked)
                 cache_know(&ledger->cache, asked, ledger_column(statement, 1), ledger_column(statement, 2));
         else if (code == SQLITE_DONE)
                 cache_know(&ledger->cache, asked, NULL, NULL);
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         return r;
 }
 

@@ -2,9 +2,11 @@
 #include "ledger/handle/statement.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
+#include "ledger/row/read.h"
 
 #define NAME_PARAMETERS  "?1, ?2, ?3"
 #define STATE_PARAMETERS LEDGER_STATE(COLUMN_PARAMETER)
@@ -20,12 +22,12 @@
 #define PLAIN_PARAMETERS                                    LEDGER_STATE(PLAIN_PARAMETER)
 
 /* The checksums of a row of which nothing is known yet, and of a row that keeps the run that it has. */
-#define BLANK_NUMBER                              ", 0"
-#define BLANK_FLAG                                ", 0"
-#define BLANK_TEXT                                ", ''"
-#define BLANK_LONG                                ", ''"
-#define BLANK_REASON                              ", ''"
-#define BLANK(kind, index, number, column, field) BLANK_##kind
+#define BLANK(kind, index, number, column, field) ", " BLANK_##kind
+#define BLANK_NUMBER                              "0"
+#define BLANK_FLAG                                "0"
+#define BLANK_TEXT                                "''"
+#define BLANK_LONG                                "''"
+#define BLANK_REASON                              "''"
 
 #define SUM_OF_BLANK    "row_sum(" NAME_PARAMETERS LEDGER_STATE(BLANK) LEDGER_RUN(BLANK) ")"
 #define SUM_KEEPING_RUN "row_sum(" NAME_PARAMETERS STATE_PARAMETERS RUN_COLUMNS ")"
@@ -96,13 +98,18 @@ int ledger_prepare_all(struct ledger *ledger)
         return 0;
 }
 
+void ledger_reset(sqlite3_stmt *statement)
+{
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+}
+
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which)
 {
         sqlite3_stmt *statement = ledger->statement[which];
-        int code = sqlite3_step(statement), r = ledger_errno(ledger->database, code);
+        int r = ledger_errno(ledger->database, sqlite3_step(statement));
 
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
+        ledger_reset(statement);
         return r;
 }
 
@@ -148,4 +155,40 @@ int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement)
 
         sqlite3_finalize(statement);
         return r;
+}
+
+int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+                      void *userdata)
+{
+        struct page {
+                char *watch;
+                struct ledger_row row;
+        } *page = calloc(limit, sizeof(*page));
+        size_t count = 0;
+        int code = SQLITE_DONE, r = 0;
+
+        if (!page)
+                return -ENOMEM;
+        while (r >= 0 && count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+                struct ledger_row row;
+
+                r = ledger_borrow_row(statement, &row);
+                if (r >= 0)
+                        r = ledger_row_copy(&row, &page[count].row);
+                if (r < 0)
+                        break;
+                page[count].watch = strdup(ledger_column(statement, 0));
+                count++;
+        }
+        if (r >= 0)
+                r = ledger_errno(ledger->database, code);
+        ledger_reset(statement);
+        for (size_t i = 0; i < count; i++) {
+                if (r >= 0)
+                        r = page[i].watch ? visit(page[i].watch, &page[i].row, userdata) : -ENOMEM;
+                free(page[i].watch);
+                ledger_row_done(&page[i].row);
+        }
+        free(page);
+        return r < 0 ? r : (int)count;
 }

@@ -4,12 +4,20 @@
  * Statements: those in constant use are prepared once, the others each time. Parameters ?1, ?2, ?3 are
  * watch, key and UID; bound texts are borrowed until the statement is reset. 0 or a negative errno.
  */
+#include "base/cleanup.h"
 #include "ledger/handle/handle.h"
+
+static inline void cleanup_statement(sqlite3_stmt **statement)
+{
+        sqlite3_finalize(*statement);
+}
+#define _cleanup_statement_ _cleanup_(cleanup_statement)
 
 int ledger_prepare_all(struct ledger *ledger);
 /* Binds the first three parameters; the statement is the ledger's. */
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
                           const char *key, const char *uid);
+void ledger_reset(sqlite3_stmt *statement); /* with its parameters */
 /* Runs a statement that returns no rows, and resets it. */
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
 /* Likewise, for one that writes one entry; -EBADMSG: another number of them was changed. */
@@ -20,3 +28,9 @@ int ledger_write_entry(struct ledger *ledger, enum ledger_statement which);
 int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
                    const char *uid, sqlite3_stmt **ret);
 int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement); /* runs it once, and frees it */
+
+/* Visits the rows that a statement finds, which selects ROW_SELECTED; at most `limit`. The page is copied
+ * before the first call, so the visitor may write rows. Resets the statement. Returns how many rows were
+ * found, or a negative errno: of the database, or the visitor's. */
+int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+                      void *userdata);

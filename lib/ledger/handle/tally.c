@@ -101,7 +101,7 @@ static bool take_tally(struct ledger *ledger, sqlite3_stmt *statement)
 
 int ledger_tallies_know(struct ledger *ledger)
 {
-        sqlite3_stmt *statement;
+        _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int code, r;
 
         if (ledger->tallies_known)
@@ -113,7 +113,6 @@ int ledger_tallies_know(struct ledger *ledger)
         while ((code = sqlite3_step(statement)) == SQLITE_ROW && take_tally(ledger, statement))
                 ;
         r = code == SQLITE_ROW ? -ENOMEM : ledger_errno(ledger->database, code);
-        sqlite3_finalize(statement);
         ledger->tallies_known = r >= 0;
         return r;
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "ledger/count.h"
-#include "ledger/row/index.h"
+#include "ledger/row/row.h"
 
 struct ledger;
 

@@ -53,9 +53,7 @@ static int write_sums(struct ledger *ledger)
         if (r < 0)
                 return r;
         ledger_sums_bind(ledger->statement[STATEMENT_SUMS], &ledger->sums);
-        r = ledger_run_once(ledger, STATEMENT_SUMS);
-        if (r >= 0 && sqlite3_changes(ledger->database) != 1)
-                r = -EBADMSG;
+        r = ledger_write_entry(ledger, STATEMENT_SUMS);
         ledger->sums_known = r >= 0;
         ledger->sums_changed = ledger->small_changed = false;
         return r;

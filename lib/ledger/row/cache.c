@@ -40,37 +40,14 @@ static int text_keep(char **kept, const char *text, size_t max)
 
 #define LONG_MAX_SIZE ((size_t)PTRDIFF_MAX - 1)
 
-/* For each column: its text is kept; it goes where the kept text is; it is forgotten; it is empty. */
-#define KEEP_NUMBER(field)
-#define KEEP_FLAG(field)
-#define KEEP_REASON(field)
-#define KEEP_TEXT(field) KEEP_UP_TO(field, LEDGER_TEXT_MAX)
-#define KEEP_LONG(field) KEEP_UP_TO(field, LONG_MAX_SIZE)
-#define KEEP_UP_TO(field, max)                                                                              \
-        if (r >= 0)                                                                                         \
-                r = text_keep(&cached->row.field, row->field, max);
-#define KEEP(kind, index, number, column, field) KEEP_##kind(field)
-
-#define KEPT_NUMBER(field)
-#define KEPT_FLAG(field)
-#define KEPT_REASON(field)
-#define KEPT_TEXT(field)                         kept.field = cached->row.field;
-#define KEPT_LONG(field)                         kept.field = cached->row.field;
-#define KEPT(kind, index, number, column, field) KEPT_##kind(field)
-
-#define FORGET_NUMBER(field)
-#define FORGET_FLAG(field)
-#define FORGET_REASON(field)
-#define FORGET_TEXT(field)                         text_forget(&cached->row.field);
-#define FORGET_LONG(field)                         text_forget(&cached->row.field);
-#define FORGET(kind, index, number, column, field) FORGET_##kind(field)
-
-#define EMPTY_NUMBER(field)
-#define EMPTY_FLAG(field)
-#define EMPTY_REASON(field)
-#define EMPTY_TEXT(field)                         cached->row.field = nothing;
-#define EMPTY_LONG(field)                         cached->row.field = nothing;
-#define EMPTY(kind, index, number, column, field) EMPTY_##kind(field)
+/* For each text: it is kept; it goes where the kept text is; it is forgotten; it is empty. */
+#define MAX_TEXT LEDGER_TEXT_MAX
+#define MAX_LONG LONG_MAX_SIZE
+#define KEEP(kind, index, number, column, field)                                                            \
+        IF_TEXT_##kind(if (r >= 0) r = text_keep(&cached->row.field, row->field, MAX_##kind);)
+#define KEPT(kind, index, number, column, field)   IF_TEXT_##kind(kept.field = cached->row.field;)
+#define FORGET(kind, index, number, column, field) IF_TEXT_##kind(text_forget(&cached->row.field);)
+#define EMPTY(kind, index, number, column, field)  IF_TEXT_##kind(cached->row.field = nothing;)
 
 int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
 {
@@ -87,11 +64,9 @@ int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
         return 0;
 }
 
-#define KEEP_RUN_NUMBER(field)
-#define KEEP_RUN_TEXT(field)                                                                                \
-        if (r >= 0)                                                                                         \
-                r = text_keep(&cached->run_text[RUN_TEXT_##field], run->field, LEDGER_TEXT_MAX);
-#define KEEP_RUN(kind, index, number, column, field) KEEP_RUN_##kind(field)
+#define KEEP_RUN(kind, index, number, column, field)                                                        \
+        IF_TEXT_##kind(if (r >= 0) r = text_keep(&cached->run_text[RUN_TEXT_##field], run->field,           \
+                                                 LEDGER_TEXT_MAX);)
 
 #define KEPT_RUN_NUMBER(field)                       run->field
 #define KEPT_RUN_TEXT(field)                         cached->run_text[RUN_TEXT_##field]

@@ -7,14 +7,12 @@
  */
 #include <stddef.h>
 
-#include "ledger/row/index.h"
+#include "ledger/row/row.h"
 
 #define CACHE_ROWS 4096 /* more than a watch may announce before its keys are handled */
 
 /* The texts of a run. */
-#define RUN_TEXT_NUMBER(field)
-#define RUN_TEXT_TEXT(field)                         RUN_TEXT_##field,
-#define RUN_TEXT(kind, index, number, column, field) RUN_TEXT_##kind(field)
+#define RUN_TEXT(kind, index, number, column, field) IF_TEXT_##kind(RUN_TEXT_##field, )
 enum run_text { LEDGER_RUN(RUN_TEXT) RUN_TEXTS };
 
 struct cached_row {

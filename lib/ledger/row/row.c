@@ -4,22 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* For each column: its text is copied from `from`, NULL as ""; it is freed. */
-#define COPY_NUMBER(field)
-#define COPY_FLAG(field)
+/* For each text: it is copied from `from`, NULL as ""; it is freed. */
 #define COPY_TEXT(field)                                                                                    \
         row.field = strdup(from->field ? from->field : "");                                                 \
         is_complete = is_complete && row.field;
-#define COPY_LONG(field) COPY_TEXT(field)
-#define COPY_REASON(field)
-#define COPY(kind, index, number, column, field) COPY_##kind(field)
-
-#define FREE_NUMBER(field)
-#define FREE_FLAG(field)
-#define FREE_TEXT(field) free(row->field);
-#define FREE_LONG(field) free(row->field);
-#define FREE_REASON(field)
-#define FREE(kind, index, number, column, field) FREE_##kind(field)
+#define COPY(kind, index, number, column, field) IF_TEXT_##kind(COPY_TEXT(field))
+#define FREE(kind, index, number, column, field) IF_TEXT_##kind(free(row->field);)
 
 int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret)
 {
@@ -69,4 +59,17 @@ void ledger_row_done(struct ledger_row *row)
         free(row->uid);
         LEDGER_STATE(FREE)
         *row = (struct ledger_row){0};
+}
+
+#define INDEX_OF(kind, index, number, column, field) IF_INDEXED_##index(.field = row->field, )
+#define SAME(kind, index, number, column, field)     IF_INDEXED_##index(&&a->field == b->field)
+
+struct row_index row_index(const struct ledger_row *row)
+{
+        return (struct row_index){LEDGER_STATE(INDEX_OF)};
+}
+
+bool row_index_is_same(const struct row_index *a, const struct row_index *b)
+{
+        return true LEDGER_STATE(SAME);
 }

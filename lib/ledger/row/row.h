@@ -24,6 +24,15 @@ struct ledger_history {
         LEDGER_HISTORY(LEDGER_LENT_ENTRY)
 };
 
+/* The columns of a row that an index of the database has. A row in which none of them has changed is written
+ * at half the cost. */
+#define INDEX_WIDE(kind, index, number, column, field)  IF_INDEXED_##index(LEDGER_WIDE_##kind(field))
+#define INDEX_SMALL(kind, index, number, column, field) IF_INDEXED_##index(LEDGER_SMALL_##kind(field))
+struct row_index {
+        LEDGER_STATE(INDEX_WIDE)
+        LEDGER_STATE(INDEX_SMALL)
+};
+
 /* A row of which nothing is known, not in the ledger; owned by the caller. 0, -ENOMEM. */
 int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret);
 int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret); /* likewise */
@@ -37,3 +46,6 @@ void ledger_row_unknown(struct ledger_row *row);
 /* Called with each row of a page: both are borrowed for the call. A negative return ends the page and is
  * returned. */
 typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, void *userdata);
+
+struct row_index row_index(const struct ledger_row *row);
+bool row_index_is_same(const struct row_index *a, const struct row_index *b);
