@@ -244,6 +244,17 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
+static int verb_init(const struct options *options, int count _unused_, char **argument)
+{
+        struct init_options init = options->init;
+        const char *plural = options->rbac.plural_count > 0 ? strchr(options->rbac.plural[0], '=') : NULL;
+
+        init.folder = argument[0];
+        init.plural = plural ? plural + 1 : NULL;
+        init.finalizer = options->finalizer;
+        return ctl_init(&init, options->json);
+}
+
 #define ANY          1000
 #define TAKES_KEY    "a watch and a key (namespace/name)"
 #define MAY_TAKE_KEY "a watch and perhaps a key (namespace/name)"
