@@ -102,6 +102,54 @@ static void test_a_list_that_is_too_long(void **state _unused_)
         assert_int_equal(managed_fields_body(out.data, "me", &body), -E2BIG);
 }
 
+/* ---- elements with many keys in a list whose items have many members */
+
+static void add_members(size_t count, size_t other, const char *quote, struct text *out)
+{
+        for (size_t i = 0; i < count; i++)
+                text_printf(out, "%s%s%zu%s:%zu", i > 0 ? "," : "", quote, i, quote,
+                            i + 1 == count ? other : 0);
+}
+
+static void make_elements(size_t items, size_t members, size_t elements, size_t keys, struct text *out)
+{
+        text_append_string(
+                out,
+                "{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\",\"managedFields\":[{"
+                "\"manager\":\"me\",\"operation\":\"Apply\",\"fieldsV1\":{\"f:list\":{\".\":{}");
+        for (size_t i = 0; i < elements; i++) {
+                text_append_string(out, ",\"k:{");
+                add_members(keys, i, "\\\"", out);
+                text_append_string(out, "}\":{}");
+        }
+        text_append_string(out, "}}}]},\"list\":[");
+        for (size_t i = 0; i < items; i++) {
+                text_append_string(out, i > 0 ? ",{" : "{");
+                add_members(members, i, "\"", out);
+                text_append_string(out, "}");
+        }
+        text_append_string(out, "]}");
+}
+
+static void test_elements_that_take_long_to_find(void **state _unused_)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        _cleanup_free_ char *body = NULL;
+
+        make_elements(320, 300, 950, 75, &out);
+        assert_int_equal(managed_fields_body(out.data, "me", &body), -E2BIG);
+}
+
+static void test_as_many_elements_as_may_be(void **state _unused_)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        _cleanup_free_ char *body = NULL;
+
+        make_elements(MANAGED_LIST_MAX, 4, MANAGED_LIST_MAX - 1, 4, &out);
+        assert_int_equal(managed_fields_body(out.data, "me", &body), 0);
+        assert_non_null(strstr(body, "\"3\":998"));
+}
+
 /* ---- a Secret of an answer */
 
 static void make_secret(size_t count, struct text *out)
@@ -200,8 +248,12 @@ static void test_children(void **state _unused_)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_managed_fields), cmocka_unit_test(test_a_list_that_is_too_long),
-                cmocka_unit_test(test_secret_data),    cmocka_unit_test(test_differences),
+                cmocka_unit_test(test_managed_fields),
+                cmocka_unit_test(test_a_list_that_is_too_long),
+                cmocka_unit_test(test_elements_that_take_long_to_find),
+                cmocka_unit_test(test_as_many_elements_as_may_be),
+                cmocka_unit_test(test_secret_data),
+                cmocka_unit_test(test_differences),
                 cmocka_unit_test(test_children),
         };
 

@@ -13,17 +13,29 @@
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
-static int pick(const cJSON *value, const cJSON *fields, cJSON **ret);
+/* Whoever may create the object has written both the lists and what is looked for in them. */
+struct picking {
+        size_t steps; /* members that were looked at, and bytes that were compared */
+};
+
+#define STEPS_MAX 50000000 /* well below a second */
+
+static int pick(const cJSON *value, const cJSON *fields, struct picking *picking, cJSON **ret);
 
 /* "k:{...}": finds the list's element that has these members. */
-static const cJSON *find_by_keys(const cJSON *list, const char *keys)
+static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct picking *picking)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
+        size_t count = (size_t)cJSON_GetArraySize(wanted), size = strlen(keys);
         const cJSON *item, *key;
 
         cJSON_ArrayForEach(item, list)
         {
                 bool same = wanted != NULL;
+
+                picking->steps += size + count * (size_t)cJSON_GetArraySize(item);
+                if (picking->steps > STEPS_MAX)
+                        return NULL;
 
                 cJSON_ArrayForEach(key, wanted) same =
                         same && json_equal(key, cJSON_GetObjectItemCaseSensitive(item, key->string));
@@ -34,12 +46,20 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys)
 }
 
 /* "v:...": finds the element of a set. */
-static const cJSON *find_by_value(const cJSON *list, const char *text)
+static const cJSON *find_by_value(const cJSON *list, const char *text, struct picking *picking)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(text, strlen(text));
+        size_t size = strlen(text);
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, list) if (wanted && json_equal(item, wanted)) return item;
+        cJSON_ArrayForEach(item, list)
+        {
+                picking->steps += size;
+                if (picking->steps > STEPS_MAX)
+                        return NULL;
+                if (wanted && json_equal(item, wanted))
+                        return item;
+        }
         return NULL;
 }
 
@@ -54,22 +74,23 @@ static void add_keys(cJSON *element, const char *keys)
                 cJSON_AddItemToObject(element, key->string, cJSON_Duplicate(key, true));
 }
 
-static const cJSON *find_value(const cJSON *value, const struct json_names *members, const char *name)
+static const cJSON *find_value(const cJSON *value, const struct json_names *members, const char *name,
+                               struct picking *picking)
 {
         if (strncmp(name, "f:", 2) == 0)
                 return json_names_find(members, name + 2);
         if (!cJSON_IsArray(value))
                 return NULL;
         if (strncmp(name, "k:", 2) == 0)
-                return find_by_keys(value, name + 2);
-        return strncmp(name, "v:", 2) == 0 ? find_by_value(value, name + 2) : NULL;
+                return find_by_keys(value, name + 2, picking);
+        return strncmp(name, "v:", 2) == 0 ? find_by_value(value, name + 2, picking) : NULL;
 }
 
-static int pick_member(cJSON *picked, const cJSON *from, const cJSON *field)
+static int pick_member(cJSON *picked, const cJSON *from, const cJSON *field, struct picking *picking)
 {
         const char *name = field->string;
         cJSON *part;
-        int r = pick(from, field, &part);
+        int r = pick(from, field, picking, &part);
 
         if (r < 0)
                 return r;
@@ -82,22 +103,25 @@ static int pick_member(cJSON *picked, const cJSON *from, const cJSON *field)
         return 0;
 }
 
-static int pick_members(cJSON *picked, const cJSON *value, const cJSON *fields)
+static int pick_members(cJSON *picked, const cJSON *value, const cJSON *fields, struct picking *picking)
 {
         struct json_names members;
         int r = json_names_sort(value, &members);
 
         for (const cJSON *field = fields->child; field && r >= 0; field = field->next) {
-                const cJSON *from = field->string ? find_value(value, &members, field->string) : NULL;
+                const cJSON *from =
+                        field->string ? find_value(value, &members, field->string, picking) : NULL;
 
-                if (from)
-                        r = pick_member(picked, from, field);
+                if (picking->steps > STEPS_MAX)
+                        r = -E2BIG;
+                else if (from)
+                        r = pick_member(picked, from, field, picking);
         }
         json_names_done(&members);
         return r;
 }
 
-static int pick(const cJSON *value, const cJSON *fields, cJSON **ret)
+static int pick(const cJSON *value, const cJSON *fields, struct picking *picking, cJSON **ret)
 {
         bool is_list = cJSON_IsArray(value);
         int r = 0;
@@ -112,7 +136,7 @@ static int pick(const cJSON *value, const cJSON *fields, cJSON **ret)
             (cJSON_GetArraySize(value) > MANAGED_LIST_MAX || cJSON_GetArraySize(fields) > MANAGED_LIST_MAX))
                 return -E2BIG;
         *ret = is_list ? cJSON_CreateArray() : cJSON_CreateObject();
-        r = *ret ? pick_members(*ret, value, fields) : -ENOMEM;
+        r = *ret ? pick_members(*ret, value, fields, picking) : -ENOMEM;
         if (r < 0) {
                 cJSON_Delete(*ret);
                 *ret = NULL;
@@ -151,6 +175,7 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
         _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
+        struct picking picking = {0};
         cJSON *own;
         int r = fields ? json_find_duplicate(fields, &duplicate) : 0;
 
@@ -159,7 +184,7 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
                 return r < 0 ? r : -EBADMSG;
         /* Where no field was ours, an empty body takes away what we have added since. */
         if (fields && fields->child)
-                r = pick(object, fields, &body);
+                r = pick(object, fields, &picking, &body);
         else
                 body = cJSON_CreateObject();
         if (r < 0 || !cJSON_IsObject(body))
