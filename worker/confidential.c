@@ -24,20 +24,21 @@ bool is_confidential(const struct worker *worker, const char *api_version, const
 }
 
 /* Validation and webhooks quote what they refuse. Errors about rights, and about who has set which field,
- * quote nothing. */
+ * quote nothing. A webhook chooses its code, and the server says that it was one. */
 static bool may_quote(const struct kube_error *error)
 {
         switch (error->http_status) {
         case 0:
+                return false;
         case 401:
+        case 403:
         case 404:
         case 409:
         case 410:
         case 429:
         case 503:
-                return false;
-        case 403:
-                return strstr(error->message, "denied") || strstr(error->message, "admission");
+                return strstr(error->message, "denied") || strstr(error->message, "admission") ||
+                       strstr(error->message, "webhook");
         default:
                 return true;
         }

@@ -345,3 +345,19 @@ def test_a_store_that_cannot_be_erased_is_said(devserver, operator, handler, wid
     [said] = operator.logs(message_id=MESSAGE_ID["SECRETS_ON_DISK"])
     assert "cannot be erased" in said["message"] and str(store) in said["message"]
     operator.stop()
+
+
+@pytest.mark.parametrize("code", [403, 404, 409, 410, 429, 503])
+def test_a_webhook_that_quotes_a_secret_is_not_quoted(devserver, operator, handler, widgets, api, needle, code):
+    """It chooses the code of its refusal."""
+    devserver.fault(match={"verb": "patch", "resource": "secrets"}, times=0, status=code,
+                    message=f'admission webhook "policy.example.com" denied the request: password "{needle}" is too weak')
+    handler.answer({"children": [secret("s", needle)]})
+    operator.configure(devserver, [watch("widgets", handler, readyCondition=True)])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    wait_until(lambda: any(each["status"] == "False" for each in widgets.get("w").get("status", {}).get("conditions", [])), "the condition")
+    operator.stop()
+    events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+    for said in (operator.output.text(), json.dumps(widgets.get("w")), json.dumps(events)):
+        assert needle not in said
