@@ -13,6 +13,7 @@
  * all other files report to them through a callback (struct run_driver, step.on_end, struct
  * dependents_driver).
  */
+#include "fiber/fiber.h"
 #include "ipc/child.h"
 #include "kube/client.h"
 
@@ -30,13 +31,15 @@ struct worker {
         struct message *config_message; /* owns what `config` points to */
         const struct message_config_worker *config;
         struct kube_client *client;
+        struct fibers *fibers;
         struct worker_watch *watch; /* watch.h */
         size_t watch_count;
         struct run *run; /* under way; NULL: idle */
         struct {
                 struct message *run[WORKER_WAITING_MAX]; /* RUN messages, in their order */
                 size_t count;
-                sd_event_source *next, *patience;
+                struct fiber *runner; /* carries them out, one after the other; NULL: there is none */
+                sd_event_source *patience;
         } waiting; /* run/waiting.c: runs that have not begun */
         struct {
                 struct kind *first;

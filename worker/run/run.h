@@ -46,6 +46,7 @@ struct run {
         struct worker *worker;
         struct worker_watch *watch;
         const struct run_driver *driver;
+        struct fiber *fiber; /* that the run is */
         struct message *message; /* owns what `order` points to */
         const struct message_run *order;
         enum run_action action; /* as it is run: finalize for an object that is being deleted */
@@ -79,6 +80,13 @@ struct run {
                 bool out_of_memory;
         } handler; /* run/handler.c, run/coprocess.c */
         struct answer answer;
+
+        struct {
+                bool is_set;
+                enum run_result result;
+                char *text;
+        } end;        /* run_finish(): the first one counts */
+        bool dropped; /* the worker ends, and nobody hears of the run's end */
 
         bool cancelled;
         sd_event_source *cancel_timer;

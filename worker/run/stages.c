@@ -6,6 +6,7 @@
  */
 #include "worker/run/stages.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -38,10 +39,8 @@
 
 /* ---- the end */
 
-void run_free(struct run *run)
+static void run_free(struct run *run)
 {
-        if (!run)
-                return;
         process_free(run->handler.process);
         kube_transfer_cancel(run->request.transfer);
         kube_discovery_cancel(run->request.discovery);
@@ -65,6 +64,7 @@ void run_free(struct run *run)
         cJSON_Delete(run->status.patch);
         free(run->status.text);
         free(run->status.told);
+        free(run->end.text);
         free(run->parked.plan);
         run_forget_writes(run);
         message_free(run->message);
@@ -77,8 +77,10 @@ static bool is_kept(enum run_result result)
         return result == RESULT_SUCCESS || result == RESULT_SETTLING;
 }
 
-static void run_end(struct run *run, enum run_result result, const char *text)
+static int report_end(struct run *run)
 {
+        enum run_result result = run->end.result;
+        const char *text = run->end.text ? run->end.text : "no memory for its message";
         struct worker *worker = run->worker;
         _cleanup_text_ struct text kinds = TEXT_EMPTY;
         uint64_t now = clock_boottime_usec();
@@ -118,27 +120,29 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .write_count = run->writes.count,
                 .writes_left_out = run->writes.left_out,
         };
-        int r;
 
         recorder_run_ended(worker->recorder, run, result, text);
         recording_end(run, done.result, text);
-        r = child_send(worker->child, MESSAGE_DONE, &done);
-        worker->run = NULL;
-        run_free(run);
-        if (r < 0 && !worker->stopping)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                            "the end of a run cannot be reported: %s", strerror(-r));
-        else
-                worker->on_run_ended(worker);
+        return child_send(worker->child, MESSAGE_DONE, &done);
+}
+
+static void store_end(struct run *run, enum run_result result, const char *text)
+{
+        if (run->end.is_set)
+                return;
+        run->end.is_set = true;
+        run->end.result = result;
+        run->end.text = strdup(text);
+        fiber_wake(run->fiber);
 }
 
 /* A failure is shown in the object's status first; that ends here again, with the same result. */
 static void finished(struct run *run, enum run_result result, const char *text)
 {
         if (run->status.told)
-                run_end(run, run->status.told_result, run->status.told);
+                store_end(run, run->status.told_result, run->status.told);
         else if (!status_tell_failure(run, result, text))
-                run_end(run, result, text);
+                store_end(run, result, text);
 }
 
 /* ---- reading */
@@ -413,12 +417,12 @@ static void stage_go_on(struct run *run, enum run_stage stage)
 
 static const struct run_driver driver = {.go_on = stage_go_on, .finished = finished};
 
-int run_start(struct worker *worker, struct message **message)
+int run_carry_out(struct worker *worker, struct message **message)
 {
         struct run *run;
+        int r = 0;
 
-        if (worker->run)
-                return -EPROTO;
+        assert(!worker->run && fiber_current());
         run = calloc(1, sizeof(*run));
         if (!run)
                 return -ENOMEM;
@@ -428,6 +432,7 @@ int run_start(struct worker *worker, struct message **message)
         run->action = run->order->action;
         run->started = clock_boottime_usec();
         run->driver = &driver;
+        run->fiber = fiber_current();
         run->watch = worker_watch_find(worker, run->order->watch);
         if (!run->watch) {
                 run_free(run);
@@ -436,7 +441,19 @@ int run_start(struct worker *worker, struct message **message)
         worker->run = run;
         worker->runs++;
         begin_stages(run);
-        return 0;
+        while (!run->end.is_set && !run->dropped)
+                (void)!fiber_suspend("the end of the run");
+        if (!run->dropped)
+                r = report_end(run);
+        worker->run = NULL;
+        run_free(run);
+        return r;
+}
+
+void run_drop(struct run *run)
+{
+        run->dropped = true;
+        fiber_cancel(run->fiber);
 }
 
 static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)

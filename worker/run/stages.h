@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A run from its beginning to its end: which stage follows which. */
+#include "fiber/fiber.h"
 #include "worker/run/run.h"
 
-/* Takes the RUN message, also on -ENOMEM, and begins the run; it may have ended already on return. The
- * worker must be idle. 0, -EPROTO (the message makes no sense), -ENOMEM. */
-int run_start(struct worker *worker, struct message **message);
+/* Carries the run out, to its end: DONE is sent then, unless the worker ends. Takes the RUN message. The worker must be
+ * idle. 0, -EPROTO (the message makes no sense), -ENOMEM. */
+_warn_unused_ int run_carry_out(struct worker *worker, struct message **message) _suspends_;
 /* Ends what runs: TERM now, KILL after `grace_usec`. The run ends as CANCELLED. Called again, the earlier
  * end counts. */
 void run_cancel(struct run *run, uint64_t grace_usec);
-/* Drops a run without DONE; NULL is allowed. */
-void run_free(struct run *run);
+/* The worker ends: the run unwinds in the next round, without DONE. */
+void run_drop(struct run *run);

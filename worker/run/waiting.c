@@ -79,70 +79,45 @@ static int be_patient(struct worker *worker)
         return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
 }
 
-static int begin_next(struct worker *worker)
-{
-        _cleanup_message_ struct message *message = worker->waiting.run[0];
-
-        worker->waiting.count--;
-        memmove(worker->waiting.run, worker->waiting.run + 1,
-                worker->waiting.count * sizeof(struct message *));
-        return run_start(worker, &message);
-}
-
-/* Runs that end as soon as they begin are followed by the next one at once: nothing else would wake us. */
-static int before_sleep(sd_event_source *source _unused_, void *userdata)
+/* The fiber: one run after the other, as long as there are any. Runs that end as soon as they begin cost no turn of the loop
+ * each. */
+static void carry_out_runs(void *userdata)
 {
         struct worker *worker = userdata;
-        int r = 0;
 
-        while (r >= 0 && !worker->run && worker->waiting.count > 0)
-                r = begin_next(worker);
-        if (r < 0)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be started: %s",
-                            strerror(-r));
-        return 0;
-}
+        while (worker->waiting.count > 0) {
+                _cleanup_message_ struct message *message = worker->waiting.run[0];
+                int r;
 
-static int never(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata _unused_)
-{
-        return 0;
-}
-
-/* The next run is begun before the loop sleeps, by a source that does nothing else. It cannot begin where
- * the run before it ends, because the caller is still in the middle of that; and a turn of its own would
- * cost as much as a short run. */
-static int begin_before_sleep(struct worker *worker)
-{
-        int r;
-
-        if (worker->waiting.next)
-                return 0;
-        r = sd_event_add_time(worker->child->event, &worker->waiting.next, CLOCK_MONOTONIC, UINT64_MAX, 0,
-                              never, worker);
-        return r < 0 ? r : sd_event_source_set_prepare(worker->waiting.next, before_sleep);
+                worker->waiting.count--;
+                memmove(worker->waiting.run, worker->waiting.run + 1,
+                        worker->waiting.count * sizeof(struct message *));
+                r = run_carry_out(worker, &message);
+                if (r < 0 && !worker->stopping)
+                        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                    "a run cannot be carried out, or its end cannot be reported: %s",
+                                    strerror(-r));
+                else
+                        worker->on_run_ended(worker);
+        }
+        worker->waiting.runner = NULL;
 }
 
 int waiting_take(struct worker *worker, struct message **message)
 {
-        int r;
-
         if (worker->stopping)
                 return give_back(worker, &(*message)->run);
-        if (!worker->run && worker->waiting.count == 0)
-                return run_start(worker, message);
         if (worker->waiting.count == WORKER_WAITING_MAX)
                 return -EPROTO;
-        r = begin_before_sleep(worker);
-        if (r < 0)
-                return r;
         worker->waiting.run[worker->waiting.count++] = TAKE_PTR(*message);
-        return be_patient(worker);
+        if (worker->waiting.runner)
+                return be_patient(worker);
+        return fiber_start(worker->fibers, "runs", carry_out_runs, worker, &worker->waiting.runner);
 }
 
 void waiting_done(struct worker *worker)
 {
         while (worker->waiting.count > 0)
                 message_free(worker->waiting.run[--worker->waiting.count]);
-        sd_event_source_disable_unref(worker->waiting.next);
         sd_event_source_disable_unref(worker->waiting.patience);
 }
