@@ -13,7 +13,7 @@
 #include "worker/kinds.h"
 #include "worker/recording.h"
 #include "worker/run/coprocess.h"
-#include "worker/run/stages.h"
+#include "worker/run/run.h"
 #include "worker/run/waiting.h"
 #include "worker/watch.h"
 #include "worker/write/event.h"

@@ -9,9 +9,8 @@
  * write/       what the answer changes about the object itself, and Events
  * dependents/  the objects that the answer wants (`children`)
  *
- * Calls go down only: worker.c, run/stages.c, write/write.c and dependents/phases.c decide what comes next;
- * all other files report to them through a callback (struct run_driver, step.on_end, struct
- * dependents_driver).
+ * A run is a function that waits (run/run.c): it calls its parts one after the other, and each returns what follows.
+ * What they share of the run is in run-state.h.
  */
 #include "fiber/fiber.h"
 #include "ipc/child.h"

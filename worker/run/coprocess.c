@@ -2,6 +2,7 @@
 /* See coprocess.h. */
 #include "worker/run/coprocess.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -23,24 +24,38 @@
 struct coprocess {
         struct worker *worker;
         struct worker_watch *watch;
-        struct process *process; /* NULL: not running */
-        struct run *run;         /* under way; NULL: idle */
-        const struct coprocess_callbacks *callbacks;
-        bool ending;            /* was told to end; the next one is started when it is gone */
-        char failure[160];      /* why the run fails when the process is gone; "": it does not */
-        uint64_t last_id, runs; /* runs of this process */
-        uint64_t answered_id;   /* the newest request that was answered; 0: none */
-        char answered_key[512]; /* and its object */
-        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
-        unsigned deaths;        /* in a row, without an answer between them */
-        uint64_t not_before;    /* CLOCK_BOOTTIME: when it may be started again */
-        sd_event_source *pause; /* before a start */
-        sd_event_source *timer; /* of the timeout */
-        uint64_t timeout_at;    /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
+        struct process *process;         /* NULL: not running */
+        struct run *run;                 /* under way; NULL: idle */
+        struct coprocess_answer *answer; /* of that run */
+        bool ending;                     /* was told to end; the next one is started when it is gone */
+        char failure[160];               /* why the run fails when the process is gone; "": it does not */
+        uint64_t last_id, runs;          /* runs of this process */
+        uint64_t answered_id;            /* the newest request that was answered; 0: none */
+        char answered_key[512];          /* and its object */
+        uint64_t cpu_told;               /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;              /* CLOCK_BOOTTIME: when its usage was last read */
+        unsigned deaths;                 /* in a row, without an answer between them */
+        uint64_t not_before;             /* CLOCK_BOOTTIME: when it may be started again */
+        sd_event_source *pause;          /* before a start */
+        sd_event_source *timer;          /* of the timeout */
+        uint64_t timeout_at;             /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
 };
 
 static int start_or_wait(struct coprocess *coprocess);
+
+/* ---- the end of a run's request */
+
+/* run: coprocess->run, taken from there; NULL: there is none. */
+static void end_run(const struct coprocess *coprocess, const struct run *run, enum coprocess_end end,
+                    const char *text, size_t size)
+{
+        if (!run)
+                return;
+        coprocess->answer->end = end;
+        coprocess->answer->text = strndup(text, size);
+        coprocess->answer->size = size;
+        fiber_wake(run->fiber);
+}
 
 /* ---- what it says */
 
@@ -168,21 +183,16 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
         coprocess->timeout_at = 0;
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        if (cut)
-                coprocess->callbacks->answered_too_much(run);
-        else
-                coprocess->callbacks->answered(run, line, size);
+        end_run(coprocess, run, cut ? COPROCESS_ANSWERED_TOO_MUCH : COPROCESS_ANSWERED, line,
+                cut ? 0 : size);
 }
 
 /* ---- its end */
 
 static void fail_run(struct coprocess *coprocess, const char *why)
 {
-        struct run *run = TAKE_PTR(coprocess->run);
-
         stop_clock(coprocess);
-        if (run)
-                coprocess->callbacks->failed(run, why);
+        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_FAILED, why, strlen(why));
 }
 
 static void note_death(struct coprocess *coprocess)
@@ -350,7 +360,6 @@ static int pause_for(struct coprocess *coprocess, uint64_t usec)
 static void cannot_start(struct coprocess *coprocess, int status)
 {
         bool is_there = coprocess->process || status == -ENOMEM;
-        struct run *run;
         char why[512];
 
         /* A process that does not listen any more is of no use to the next run either. */
@@ -364,13 +373,10 @@ static void cannot_start(struct coprocess *coprocess, int status)
                 return;
         }
         stop_clock(coprocess);
-        run = TAKE_PTR(coprocess->run);
-        if (run)
-                coprocess->callbacks->not_started(run, why);
+        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
 }
 
-/* Starts the process, or waits, for the run under way. After a failure that run has ended, or
- * (-ECANCELED) the whole worker. */
+/* Starts the process, or waits, for the run under way. A failure is its answer, or (-ECANCELED) ends the whole worker. */
 static int start_or_wait(struct coprocess *coprocess)
 {
         uint64_t now = clock_boottime_usec();
@@ -388,7 +394,7 @@ static int start_or_wait(struct coprocess *coprocess)
                         r = send_request(coprocess);
         }
         if (r == -E2BIG)
-                run_finish_too_large(TAKE_PTR(coprocess->run));
+                end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_TOO_LARGE, "", 0);
         else if (r < 0 && r != -ECANCELED)
                 cannot_start(coprocess, r);
         return r;
@@ -408,16 +414,25 @@ static struct coprocess *coprocess_of(struct run *run)
         return watch->coprocess;
 }
 
-int coprocess_run(struct run *run, const struct coprocess_callbacks *callbacks)
+int coprocess_ask(struct run *run, struct coprocess_answer *ret)
 {
         struct coprocess *coprocess = coprocess_of(run);
 
         if (!coprocess)
                 return -ENOMEM;
+        assert(!coprocess->run);
         coprocess->run = run;
-        coprocess->callbacks = callbacks;
-        (void)start_or_wait(coprocess); /* a failure has ended the run */
-        return 0;
+        coprocess->answer = ret;
+        (void)start_or_wait(coprocess); /* a failure is the answer */
+        while (coprocess->run && !run->dropped)
+                (void)!fiber_suspend("the handler's answer");
+        coprocess->run = NULL;
+        return run->dropped ? -ECANCELED : 0;
+}
+
+void coprocess_answer_done(struct coprocess_answer *answer)
+{
+        free(answer->text);
 }
 
 /* ---- ends from outside */

@@ -6,7 +6,7 @@
  * the handler is shown its identity alone. A handler that did not ask for `unselected` is told the end of an
  * object that is gone, or that our finalizer has held while it was being deleted (write.c, begin_unselected).
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* Ends in run_go_on(run, RUN_STAGE_PREPARE) or run_finish(). */
-void unselected_fetch(struct run *run);
+/* RUN_PREPARES; negative: the run has ended. */
+_warn_unused_ int unselected_fetch(struct run *run) _suspends_;

@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "worker/run/stages.h"
+#include "worker/run/run.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one run that others wait for */
 
@@ -79,28 +79,49 @@ static int be_patient(struct worker *worker)
         return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
 }
 
-/* The fiber: one run after the other, as long as there are any. Runs that end as soon as they begin cost no turn of the loop
- * each. */
-static void carry_out_runs(void *userdata)
+static void carry_out_runs(void *userdata);
+
+static int start_fiber(struct worker *worker)
+{
+        return fiber_start(worker->fibers, "runs", carry_out_runs, worker, &worker->waiting.runner);
+}
+
+static struct message *take_first(struct worker *worker)
+{
+        struct message *message = worker->waiting.run[0];
+
+        worker->waiting.count--;
+        memmove(worker->waiting.run, worker->waiting.run + 1,
+                worker->waiting.count * sizeof(struct message *));
+        return message;
+}
+
+static int carry_out_first(struct worker *worker) _suspends_
+{
+        _cleanup_message_ struct message *message = take_first(worker);
+        int r = run_carry_out(worker, &message->run);
+
+        if (r == -ECANCELED || (r < 0 && !worker->stopping))
+                return r;
+        worker->on_run_ended(worker);
+        return 0;
+}
+
+/* The fiber: one run after the other, as long as there are any. So runs that end as soon as they begin cost no turn of the
+ * loop each. After one that was asked to end comes another fiber, which was not. */
+static void carry_out_runs(void *userdata) _suspends_
 {
         struct worker *worker = userdata;
+        int r = 0;
 
-        while (worker->waiting.count > 0) {
-                _cleanup_message_ struct message *message = worker->waiting.run[0];
-                int r;
-
-                worker->waiting.count--;
-                memmove(worker->waiting.run, worker->waiting.run + 1,
-                        worker->waiting.count * sizeof(struct message *));
-                r = run_carry_out(worker, &message);
-                if (r < 0 && !worker->stopping)
-                        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                    "a run cannot be carried out, or its end cannot be reported: %s",
-                                    strerror(-r));
-                else
-                        worker->on_run_ended(worker);
-        }
+        while (r >= 0 && worker->waiting.count > 0 && !fiber_is_ending(worker->waiting.runner))
+                r = carry_out_first(worker);
         worker->waiting.runner = NULL;
+        if (r >= 0 && worker->waiting.count > 0)
+                r = start_fiber(worker);
+        if (r < 0 && r != -ECANCELED)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "a run cannot be carried out, or its end cannot be reported: %s", strerror(-r));
 }
 
 int waiting_take(struct worker *worker, struct message **message)
@@ -112,7 +133,7 @@ int waiting_take(struct worker *worker, struct message **message)
         worker->waiting.run[worker->waiting.count++] = TAKE_PTR(*message);
         if (worker->waiting.runner)
                 return be_patient(worker);
-        return fiber_start(worker->fibers, "runs", carry_out_runs, worker, &worker->waiting.runner);
+        return start_fiber(worker);
 }
 
 void waiting_done(struct worker *worker)

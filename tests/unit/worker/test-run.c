@@ -271,6 +271,26 @@ static void test_behind_a_long_run_they_go_back(void **state)
         assert_int_equal(peer_wait_done(peer)->result, RESULT_STALE);
 }
 
+/* On a machine that is slow the next one may go back. */
+static void test_a_cancel_is_of_one_run(void **state)
+{
+        struct peer *peer = started(state, "[ -e $folder/ran ] && exec echo '{\"status\":{\"phase\":\"Ready\"}}'; "
+                                           "touch $folder/ran; echo running >&2; exec sleep 60");
+        struct message_cancel cancel = {.sequence = 42, .reason = ""};
+
+        peer->patch_body[0] = AFTER_STATUS;
+        peer_send_run(peer, ACTION_RECONCILE, "u1");
+        peer_wait_log(peer, "running");
+        assert_int_equal(channel_send(peer->channel, MESSAGE_CANCEL, &cancel), 0);
+        peer->sequence = 43;
+        peer_send_run(peer, ACTION_RECONCILE, "u1");
+        wait_endings(peer, 2);
+        if (peer->ended[0].result == RESULT_RETURNED)
+                return;
+        assert_ended(peer, 0, 42, RESULT_CANCELLED);
+        assert_ended(peer, 1, 43, RESULT_SUCCESS);
+}
+
 /* On a machine that is slow some may go back; those that are done are done in their order, each once. */
 static void test_short_runs_are_done_in_their_order(void **state)
 {
@@ -592,6 +612,7 @@ int main(int argc, char **argv)
                 TEST(test_ends),
                 TEST(test_timeout_with_heartbeats),
                 TEST(test_cancel),
+                TEST(test_a_cancel_is_of_one_run),
                 TEST(test_behind_a_long_run_they_go_back),
                 TEST(test_short_runs_are_done_in_their_order),
                 TEST(test_those_that_end_at_once_are_followed_by_the_next),
