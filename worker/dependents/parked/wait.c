@@ -81,33 +81,42 @@ static void choice_done(struct park_plan *plan)
         free(plan->drop.item);
 }
 
-int wait_begin(struct run *run)
+/* The rest of the plan is the same whatever is waited for. */
+static int park_waiting(struct dependents *dependents, struct park_plan *plan)
 {
-        struct dependents *dependents = run->dependents;
-        const struct record_watch *config = run->watch->config;
-        struct park_plan plan = {
-                .cause = (char[]){""},
-                .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
-                .requeue_after_usec = run->answer.requeue_after_usec,
-                .deadline = park_now(run) + config->wait_usec,
-                .answered = park_now(run),
-                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
-                .essence = run->now.foreign_essence ? 0 : object_essence(run),
-                .related = run->related.fingerprint,
-        };
-        const cJSON *ready = answer_condition(&run->answer, config->ready_condition);
+        struct run *run = dependents->run;
         char text[WHY_MAX * 2];
         int r;
 
-        plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
+        plan->cause = (char[]){""};
+        plan->answered = park_now(run);
+        plan->fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint;
+        plan->essence = run->now.foreign_essence ? 0 : object_essence(run);
+        plan->related = run->related.fingerprint;
         snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
         former_keep(dependents);
-        r = (ready && !plan.ready) || choose(dependents, &plan) < 0
+        r = choose(dependents, plan) < 0
                     ? run_finish(run, RESULT_RETRY, "no memory to wait for its children")
-                    : park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        choice_done(&plan);
-        free(plan.ready);
+                    : park_run(run, plan, LOOK_AGAIN_USEC, text);
+        choice_done(plan);
         return r;
+}
+
+int wait_begin(struct run *run)
+{
+        const struct record_watch *config = run->watch->config;
+        const cJSON *ready = answer_condition(&run->answer, config->ready_condition);
+        _cleanup_free_ char *printed = ready ? cJSON_PrintUnformatted(ready) : NULL;
+        struct park_plan plan = {
+                .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
+                .requeue_after_usec = run->answer.requeue_after_usec,
+                .deadline = park_now(run) + config->wait_usec,
+                .ready = printed,
+        };
+
+        if (ready && !printed)
+                return run_finish(run, RESULT_RETRY, "no memory to wait for its children");
+        return park_waiting(run->dependents, &plan);
 }
 
 /* ---- the end of those that others hold */
@@ -206,27 +215,13 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 int wait_begin_for_kinds(struct dependents *dependents)
 {
         struct run *run = dependents->run;
-        const struct record_watch *config = run->watch->config;
         struct park_plan plan = {
-                .cause = (char[]){""},
                 .again = true,
                 .deadline = run->parked.resumed ? run->parked.resumed->deadline
-                                                : park_now(run) + config->settle_usec,
-                .answered = park_now(run),
-                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
-                .essence = run->now.foreign_essence ? 0 : object_essence(run),
-                .related = run->related.fingerprint,
+                                                : park_now(run) + run->watch->config->settle_usec,
         };
-        char text[WHY_MAX * 2];
-        int r;
 
-        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
-        former_keep(dependents);
-        r = choose(dependents, &plan) < 0
-                    ? run_finish(run, RESULT_RETRY, "no memory to wait for its children")
-                    : park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        choice_done(&plan);
-        return r;
+        return park_waiting(dependents, &plan);
 }
 
 void wait_take_over(struct dependents *dependents)
