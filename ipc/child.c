@@ -177,6 +177,8 @@ static void rest_if_idle(struct child *child)
         bool idle = cpu - child->cpu_usec < IDLE_CPU_USEC;
 
         if (idle && !child->rested) {
+                if (child->operations->at_rest)
+                        child->operations->at_rest(child);
                 malloc_trim(0);
                 cpu = cpu_usec();
         }

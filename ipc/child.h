@@ -28,6 +28,8 @@ struct child_operations {
         void (*on_stop)(struct child *child, uint64_t grace_usec);
         /* Optional: fills counters for the heartbeat; returns how many (at most max). */
         size_t (*count)(struct child *child, struct record_counter *counter, size_t max);
+        /* Optional: the process is at rest, and gives back what only work needs. */
+        void (*at_rest)(struct child *child);
 };
 
 /* Memory and CPU time of this process, as every heartbeat carries them. Returns how many. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "store/meta.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* ---- noting */
 

@@ -96,14 +96,14 @@ static const char *describe_wrong(const struct bound *bound, unsigned wrong)
                          "the configuration does not name it";
 }
 
-static void refuse(struct run *run, const struct bound *bound, const struct dependent *first, unsigned wrong,
-                   size_t count, const struct text *line)
+static int refuse(struct run *run, const struct bound *bound, const struct dependent *first, unsigned wrong,
+                  size_t count, const struct text *line)
 {
         char name[600], more[60] = "";
 
         if (count > 1)
                 snprintf(more, sizeof(more), " (and %zu more of them)", count - 1);
-        run_finish(
+        return run_finish(
                 run, RESULT_PERMANENT,
                 "the handler's answer: %s[%zu], %s: %s%s; nothing of the answer was written. If the handler "
                 "is meant to write it, add to watch %s, or to these lists where it has them: %s",
@@ -112,8 +112,8 @@ static void refuse(struct run *run, const struct bound *bound, const struct depe
                 line->data ? line->data : "its kind");
 }
 
-/* false: the run was ended. */
-static bool confine(struct run *run, const struct bound *bound)
+/* 0; negative: the run has ended. */
+static int confine(struct run *run, const struct bound *bound)
 {
         _cleanup_(dependent_list_done) struct dependent_list list = {0};
         _cleanup_text_ struct text line = TEXT_EMPTY;
@@ -122,10 +122,8 @@ static bool confine(struct run *run, const struct bound *bound)
         unsigned first_wrong = 0;
         size_t count = 0;
 
-        if (dependent_list_from_answer(bound->text, &list) < 0) {
-                run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
-                return false;
-        }
+        if (dependent_list_from_answer(bound->text, &list) < 0)
+                return run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
         for (size_t i = 0; i < list.count; i++) {
                 unsigned wrong = judge(run, bound, &list.item[i]);
 
@@ -141,21 +139,19 @@ static bool confine(struct run *run, const struct bound *bound)
         write_line(bound, &advice, &line);
         text_done(&advice.kinds);
         text_done(&advice.namespaces);
-        if (first)
-                refuse(run, bound, first, first_wrong, count, &line);
-        return !first;
+        return first ? refuse(run, bound, first, first_wrong, count, &line) : 0;
 }
 
-bool confine_answer(struct run *run)
+int confine_answer(struct run *run)
 {
         const struct bound children = {"children", false, run->answer.dependents_text},
                            patches = {"patches", true, run->answer.patches_text};
         bool is_reconcile = run->action == ACTION_RECONCILE;
+        int r = 0;
 
-        if ((is_reconcile || run->action == ACTION_UNSELECTED) && run->answer.dependents &&
-            !confine(run, &children))
-                return false;
-        return !is_reconcile || !run->answer.patches || confine(run, &patches);
+        if ((is_reconcile || run->action == ACTION_UNSELECTED) && run->answer.dependents)
+                r = confine(run, &children);
+        return r < 0 || !is_reconcile || !run->answer.patches ? r : confine(run, &patches);
 }
 
 /* ---- lists on the object */

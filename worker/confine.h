@@ -6,10 +6,10 @@
  * answer releases, or leaves out, is not judged.
  */
 #include "worker/dependents/dependent.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* false: the run was ended, with an error that says what to add to the configuration. */
-bool confine_answer(struct run *run);
+/* 0; negative: the run has ended, with an error that says what to add to the configuration. */
+int confine_answer(struct run *run);
 /*
  * Anybody who may write to an object may write to the lists on it. Of kinds that neither the configuration of any watch nor the
  * ledger's row knows, only the first few are looked for: enough for those that the configuration has dropped and the ledger has

@@ -8,7 +8,7 @@
  *
  * Recording never fails a run: a failure is logged once.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 #define RECORDING_FILES_MAX 1000
 #define RECORDING_BYTES_MAX ((uint64_t)100 * 1024 * 1024)

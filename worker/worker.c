@@ -13,7 +13,7 @@
 #include "worker/kinds.h"
 #include "worker/recording.h"
 #include "worker/run/coprocess.h"
-#include "worker/run/stages.h"
+#include "worker/run/run.h"
 #include "worker/run/waiting.h"
 #include "worker/watch.h"
 #include "worker/write/event.h"
@@ -93,6 +93,8 @@ static int on_worker_config(struct child *child, struct message **config)
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (worker; %.60s)",
                  worker->config->operator_name);
         r = sys_set_subreaper();
+        if (r >= 0)
+                r = fibers_new(child->event, &worker->fibers);
         if (r >= 0)
                 r = kube_client_new(child->event, user_agent, &worker->client);
         if (r >= 0) {
@@ -210,6 +212,13 @@ static size_t count_worker(struct child *child, struct record_counter *counter, 
         return n + kube_client_count(worker->client, counter + n, max - n);
 }
 
+static void on_rest(struct child *child)
+{
+        struct worker *worker = child->userdata;
+
+        fibers_trim(worker->fibers);
+}
+
 const struct child_operations worker_operations = {
         .role = ROLE_WORKER,
         .log_role = "worker",
@@ -218,12 +227,18 @@ const struct child_operations worker_operations = {
         .on_message = on_worker_message,
         .on_stop = on_stop,
         .count = count_worker,
+        .at_rest = on_rest,
 };
 
 void worker_done(struct worker *worker)
 {
         waiting_done(worker);
-        run_free(worker->run);
+        while (worker->fibers && fibers_count(worker->fibers) > 0) {
+                if (worker->run)
+                        run_drop(worker->run);
+                fibers_turn(worker->fibers);
+        }
+        fibers_free(worker->fibers);
         recorder_free(worker->recorder);
         watches_free(worker);
         kinds_free(worker);

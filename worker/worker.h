@@ -9,10 +9,10 @@
  * write/       what the answer changes about the object itself, and Events
  * dependents/  the objects that the answer wants (`children`)
  *
- * Calls go down only: worker.c, run/stages.c, write/write.c and dependents/phases.c decide what comes next;
- * all other files report to them through a callback (struct run_driver, step.on_end, struct
- * dependents_driver).
+ * A run is a function that waits (run/run.c): it calls its parts one after the other, and each returns what follows.
+ * What they share of the run is in run-state.h.
  */
+#include "fiber/fiber.h"
 #include "ipc/child.h"
 #include "kube/client.h"
 
@@ -30,13 +30,15 @@ struct worker {
         struct message *config_message; /* owns what `config` points to */
         const struct message_config_worker *config;
         struct kube_client *client;
+        struct fibers *fibers;
         struct worker_watch *watch; /* watch.h */
         size_t watch_count;
         struct run *run; /* under way; NULL: idle */
         struct {
                 struct message *run[WORKER_WAITING_MAX]; /* RUN messages, in their order */
                 size_t count;
-                sd_event_source *next, *patience;
+                struct fiber *runner; /* carries them out, one after the other; NULL: there is none */
+                sd_event_source *patience;
         } waiting; /* run/waiting.c: runs that have not begun */
         struct {
                 struct kind *first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers: runs one after another, as worker/run/stages.c and worker/write do them. The beginning of a
+ * The workers: runs one after another, as worker/run/run.c and worker/write do them. The beginning of a
  * run reads the store and writes what comes before the handler; its end carries the answer out. What others
  * do in between is for the other steps.
  */

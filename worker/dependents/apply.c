@@ -26,44 +26,44 @@ static int check_identities(struct dependents *dependents)
         const struct dependent_list *list = &dependents->wanted;
 
         for (size_t i = 0; i < list->count; i++) {
-                if (ownership_is_marked(&dependents->owner, list->item[i].text)) {
-                        run_finish(dependents->run, RESULT_PERMANENT,
-                                   "the handler's answer: children[%zu].metadata.annotations: %s/" MADE_NAME
-                                   " and %s/" ADOPTED_NAME " are set by reconciled",
-                                   list->item[i].index, dependents->owner.operator_name,
-                                   dependents->owner.operator_name);
-                        return 1;
-                }
-                if (dependent_is_owner(&list->item[i], &dependents->owner)) {
-                        run_finish(dependents->run, RESULT_PERMANENT,
-                                   "the handler's answer: children[%zu]: is the object itself, which cannot "
-                                   "be its own child",
-                                   list->item[i].index);
-                        return 1;
-                }
+                if (ownership_is_marked(&dependents->owner, list->item[i].text))
+                        return run_finish(
+                                dependents->run, RESULT_PERMANENT,
+                                "the handler's answer: children[%zu].metadata.annotations: %s/" MADE_NAME
+                                " and %s/" ADOPTED_NAME " are set by reconciled",
+                                list->item[i].index, dependents->owner.operator_name,
+                                dependents->owner.operator_name);
+                if (dependent_is_owner(&list->item[i], &dependents->owner))
+                        return run_finish(
+                                dependents->run, RESULT_PERMANENT,
+                                "the handler's answer: children[%zu]: is the object itself, which cannot "
+                                "be its own child",
+                                list->item[i].index);
                 for (size_t j = 0; j < i; j++)
-                        if (dependent_is_same(&list->item[i], &list->item[j])) {
-                                run_finish(dependents->run, RESULT_PERMANENT,
-                                           "the handler's answer: children[%zu]: is the same object as "
-                                           "children[%zu]",
-                                           list->item[i].index, list->item[j].index);
-                                return 1;
-                        }
+                        if (dependent_is_same(&list->item[i], &list->item[j]))
+                                return run_finish(
+                                        dependents->run, RESULT_PERMANENT,
+                                        "the handler's answer: children[%zu]: is the same object as "
+                                        "children[%zu]",
+                                        list->item[i].index, list->item[j].index);
         }
         return 0;
 }
 
-int apply_resolve_next(struct dependents *dependents)
+/* One whose kind is not served is no failure yet: another child may define the kind. */
+static int resolve_child(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
+        int r = dependents_resolve(dependents, dependent);
 
-        while ((dependent = dependents_current(dependents))) {
-                int r = dependents_resolve(dependents, dependent);
+        return r == -ENXIO || r > 0 ? 0 : r;
+}
 
-                if (r != 0)
-                        return r;
-                dependents->position++;
-        }
+int apply_resolve(struct dependents *dependents)
+{
+        int r = dependents_each(dependents, &dependents->wanted, false, resolve_child);
+
+        if (r < 0)
+                return r;
         wait_take_over(dependents); /* only now their namespaces are known */
         return check_identities(dependents);
 }
@@ -158,7 +158,7 @@ static bool may_take(struct dependents *dependents, struct dependent *dependent,
         return false;
 }
 
-/* Takes it as it is. Returns 1: the run was ended; 0: it goes on. */
+/* Takes it as it is. */
 static int judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
 {
         struct ownership_view view;
@@ -189,13 +189,13 @@ static int judge(struct dependents *dependents, struct dependent *dependent, con
 
 /* ---- as the handler was shown it */
 
-static void finish_outdated(struct dependents *dependents, const struct dependent *dependent,
-                            const char *how)
+static int finish_outdated(const struct dependents *dependents, const struct dependent *dependent,
+                           const char *how)
 {
         char name[600];
 
-        run_finish(dependents->run, RESULT_CONFLICT, "%s %s; " SHOWN_AGAIN,
-                   dependent_describe(dependent, name, sizeof(name)), how);
+        return run_finish(dependents->run, RESULT_CONFLICT, "%s %s; " SHOWN_AGAIN,
+                          dependent_describe(dependent, name, sizeof(name)), how);
 }
 
 /* Whether what was there before an apply must be known: to be able to undo it, or to show what it changes. */
@@ -282,7 +282,6 @@ static int judge_shown(struct dependents *dependents, struct dependent *dependen
         return r < 0 ? r : 1;
 }
 
-/* Returns 1: the run was ended. */
 static int take_found(struct dependents *dependents, struct dependent *dependent,
                       const struct kube_response *response)
 {
@@ -293,58 +292,46 @@ static int take_found(struct dependents *dependents, struct dependent *dependent
         if (r < 0 || dependent->failed)
                 return r;
         dependent->unseen = owned && !shown && dependent->adopting;
-        if (owned && !shown && !dependent->touched && !dependent->adopting) {
-                finish_outdated(dependents, dependent, "is there, and the handler was not shown it");
-                return 1;
-        }
-        if (shown && !dependent->touched && !shown_is_same(shown, response->body, response->body_size)) {
-                finish_outdated(dependents, dependent, "has changed since the handler was shown it");
-                return 1;
-        }
+        if (owned && !shown && !dependent->touched && !dependent->adopting)
+                return finish_outdated(dependents, dependent, "is there, and the handler was not shown it");
+        if (shown && !dependent->touched && !shown_is_same(shown, response->body, response->body_size))
+                return finish_outdated(dependents, dependent, "has changed since the handler was shown it");
         r = keep_former(dependents, dependent, response);
         return r < 0 || dependent->failed
                        ? r
                        : note_unchanged(dependents, dependent, response->body, response->body_size);
 }
 
-/* Returns 1: the run was ended. */
 static int take_absence(struct dependents *dependents, struct dependent *dependent)
 {
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
 
-        if (owned && find_shown(dependents, dependent, owned) && !dependent->touched) {
-                finish_outdated(dependents, dependent, "is gone since the handler was shown it");
-                return 1;
-        }
+        if (owned && find_shown(dependents, dependent, owned) && !dependent->touched)
+                return finish_outdated(dependents, dependent, "is gone since the handler was shown it");
         dependent->judged = dependent->absent = true;
         return 0;
 }
 
-static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
+/* 1: it was judged; else as for dependents_each(). */
+static int look_before_apply(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-        int r;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
 
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = take_found(dependents, dependent, response);
-        } else if (kube_error_is_not_found(&response->error)) {
-                r = take_absence(dependents, dependent);
-        } else {
-                if (dependents_take_failure(dependents, "cannot be looked at", response))
-                        dependents_advance(dependents);
-                return;
-        }
         if (r < 0)
-                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
-        else if (r == 0)
-                dependents_advance(dependents);
+                return r;
+        if (answer.response.error.failure == KUBE_FAILURE_NONE)
+                r = take_found(dependents, dependent, &answer.response);
+        else if (kube_error_is_not_found(&answer.response.error))
+                r = take_absence(dependents, dependent);
+        else
+                return dependents_take_failure(dependents, dependent, "cannot be looked at",
+                                               &answer.response);
+        return r < 0 ? run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read") : 1;
 }
 
-/* Returns 0: it was judged; 1: a request is in flight. */
-static int find_out(struct dependents *dependents, struct dependent *dependent)
+/* Likewise. */
+static int find_out(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
         const struct shown_child *shown = owned ? find_shown(dependents, dependent, owned) : NULL;
@@ -354,13 +341,11 @@ static int find_out(struct dependents *dependents, struct dependent *dependent)
         /* The server decides: it answers 409 where something is there. */
         if (owned && !shown && is_first && !recording_is_by_hand(dependents->run->worker->recording)) {
                 dependent->judged = dependent->absent = true;
-                return 0;
+                return 1;
         }
         if (shown && is_first && !must_keep_former(dependents))
                 r = judge_shown(dependents, dependent, shown);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
+        return r != 0 ? r : look_before_apply(dependents, dependent);
 }
 
 /* ---- applying */
@@ -442,13 +427,13 @@ static bool is_overtaken(const struct dependent *dependent, const struct kube_er
                (error->http_status == 409 && (dependent->absent || !dependents_is_claimed(error)));
 }
 
-static void look_again(struct dependents *dependents, struct dependent *dependent)
+static int look_again(struct dependents *dependents, struct dependent *dependent)
 {
         dependent->judged = false;
         if (++dependent->conflicts <= CONFLICTS_MAX)
-                return;
+                return -EAGAIN;
         dependents_fail(dependents, dependent, "cannot be applied", "others write to it all the time");
-        dependents->position++;
+        return 0;
 }
 
 /* So that the same text is not applied again while the object is in this state. */
@@ -488,72 +473,69 @@ static int own_fields_body(const struct dependents *dependents, const struct dep
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
-static void on_applied(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
+static int take_applied(struct dependents *dependents, struct dependent *dependent,
+                        const struct kube_response *response)
 {
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE && is_going(response)) {
+        if (is_going(response)) {
                 dependents_fail(dependents, dependent, "cannot be applied",
                                 "the existing object is being deleted; a new one is made when it is gone");
-                dependents->position++;
-        } else if (response->error.failure == KUBE_FAILURE_NONE) {
-                if (!dependent->fields_left)
-                        tell_applied(dependents, dependent, response);
-                check_mark(dependents, dependent, response);
-                if (dependent->posted && dependent->absent && !dependent->failed) {
-                        take_posted(dependents, dependent, response);
-                        dependents_advance(dependents);
-                        return;
-                }
-                if ((dependent->unseen || dependent->remark) && !dependent->failed) {
-                        if (dependents->marked++ == 0)
-                                dependents->first_marked = dependents->position;
-                }
-                note_written(dependent, response);
-                if (!dependent->failed && !dependent->unseen && !dependent->remark) {
-                        note_state(dependents, response);
-                        wait_judge(dependents, dependent, response->body, response->body_size);
-                }
-                dependents->position++;
-        } else if (dependent->absent && !dependent->posted && dependents_needs_post(&response->error)) {
-                dependent->posted = true;
-        } else if (is_overtaken(dependent, &response->error) &&
-                   !(dependent->absent && dependent->conflicts > 0)) {
-                look_again(dependents, dependent);
-        } else {
-                /* The apply may have arrived. */
-                dependent->touched = dependent->touched || response->error.http_status == 0 ||
-                                     response->error.http_status >= 500;
-                if (!dependents_take_failure(dependents, "cannot be applied", response))
-                        return;
+                return 0;
         }
-        dependents_advance(dependents);
+        if (!dependent->fields_left)
+                tell_applied(dependents, dependent, response);
+        check_mark(dependents, dependent, response);
+        if (dependent->posted && dependent->absent && !dependent->failed) {
+                take_posted(dependents, dependent, response);
+                return -EAGAIN;
+        }
+        if ((dependent->unseen || dependent->remark) && !dependent->failed) {
+                if (dependents->marked++ == 0)
+                        dependents->first_marked = dependent;
+        }
+        note_written(dependent, response);
+        if (!dependent->failed && !dependent->unseen && !dependent->remark) {
+                note_state(dependents, response);
+                wait_judge(dependents, dependent, response->body, response->body_size);
+        }
+        return 0;
 }
-/* Perhaps the object is being deleted with --cascade=orphan, and the garbage collector has taken the reference off. */
-static void on_owner(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
-{
-        struct run *run = userdata;
-        struct dependents *dependents = run->dependents;
-        struct scan_object object = {0};
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (dependents_take_refusal(dependents, "cannot get its owner reference back",
-                                            &response->error, response))
-                        dependents_advance(dependents);
-        } else if (response->error.failure != KUBE_FAILURE_NONE ||
-                   scan_object(response->body, response->body_size, &object) < 0 ||
-                   object.deletion_timestamp.start ||
-                   !scan_string_equals(object.uid, dependents->owner.uid)) {
-                run_finish(run, RESULT_CONFLICT, "the object is being deleted, or gone");
-        } else {
-                dependents->owner_seen = true;
-                dependents_advance(dependents);
+static int take_refused(struct dependents *dependents, struct dependent *dependent,
+                        const struct kube_response *response)
+{
+        if (dependent->absent && !dependent->posted && dependents_needs_post(&response->error)) {
+                dependent->posted = true;
+                return -EAGAIN;
         }
+        if (is_overtaken(dependent, &response->error) && !(dependent->absent && dependent->conflicts > 0))
+                return look_again(dependents, dependent);
+        /* The apply may have arrived. */
+        dependent->touched =
+                dependent->touched || response->error.http_status == 0 || response->error.http_status >= 500;
+        return dependents_take_failure(dependents, dependent, "cannot be applied", response);
+}
+
+/* Perhaps the object is being deleted with --cascade=orphan, and the garbage collector has taken the reference off. 1: it is
+ * there, and is not going; else as for dependents_each(). */
+static int look_at_owner(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_error *error = &answer.response.error;
+        struct run *run = dependents->run;
+        struct scan_object object = {0};
+        int r = object_get(run, &answer);
+
+        if (r < 0)
+                return r;
+        if (error->failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(error))
+                return dependents_take_refusal(dependents, dependent, "cannot get its owner reference back",
+                                               error, &answer.response);
+        if (error->failure != KUBE_FAILURE_NONE ||
+            scan_object(answer.response.body, answer.response.body_size, &object) < 0 ||
+            object.deletion_timestamp.start || !scan_string_equals(object.uid, dependents->owner.uid))
+                return run_finish(run, RESULT_CONFLICT, "the object is being deleted, or gone");
+        dependents->owner_seen = true;
+        return 1;
 }
 
 static void tell_unreferred(const struct dependents *dependents, const struct dependent *dependent)
@@ -595,34 +577,14 @@ static bool is_held(struct dependents *dependents, struct dependent *dependent, 
         return true;
 }
 
-/* Returns 0 where nothing is to be sent. */
-static int apply_one(struct dependents *dependents, struct dependent *dependent)
+/* 1: *ret is the answer; 0: nothing is to be sent. */
+static int send_apply(struct dependents *dependents, struct dependent *dependent,
+                      struct kube_answer *ret) _suspends_
 {
         _cleanup_text_ struct text body = TEXT_EMPTY, bound = TEXT_EMPTY;
-        int r = dependent->judged ? 0 : find_out(dependents, dependent);
         bool posts = dependent->posted && dependent->absent;
+        int r = dependent_body(&dependents->owner, dependent, &body);
 
-        if (r != 0 || dependent->failed || dependent->applied)
-                return r;
-        if (dependent->unreferred && !dependents->owner_seen) {
-                r = object_get(dependents->run, on_owner);
-                return r < 0 ? r : 1;
-        }
-        if (dependent->unreferred)
-                tell_unreferred(dependents, dependent);
-        if (dependent->unseen || dependent->remark) {
-                r = dependent_body_to_mark(&dependents->owner, dependent, &body);
-                return r < 0 ? r
-                             : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
-                                                  on_applied);
-        }
-        if (dependent->fields_left) {
-                r = own_fields_body(dependents, dependent, &body);
-                return r < 0 ? r
-                             : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body,
-                                                  on_applied);
-        }
-        r = dependent_body(&dependents->owner, dependent, &body);
         if (r >= 0)
                 r = posts ? text_append(&bound, body.data, body.size)
                     : dependent->absent
@@ -633,14 +595,51 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         dependents->sent = applied_text_of(&dependents->owner, dependent, &body);
         if (is_held(dependents, dependent, &body))
                 return 0;
-        return dependents_request(dependents, dependent, posts ? DEPENDENTS_CREATES : DEPENDENTS_APPLIES,
-                                  &bound, on_applied);
+        r = dependents_ask(dependents, dependent, posts ? DEPENDENTS_CREATES : DEPENDENTS_APPLIES, &bound,
+                           ret);
+        return r < 0 ? r : 1;
+}
+
+/* Only its mark, or what it has of our managed fields. 1: *ret is the answer. */
+static int send_marks(struct dependents *dependents, struct dependent *dependent,
+                      struct kube_answer *ret) _suspends_
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = dependent->unseen || dependent->remark
+                        ? dependent_body_to_mark(&dependents->owner, dependent, &body)
+                        : own_fields_body(dependents, dependent, &body);
+
+        if (r >= 0)
+                r = dependents_ask(dependents, dependent, DEPENDENTS_MERGES, &body, ret);
+        return r < 0 ? r : 1;
+}
+
+static int write_child(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r;
+
+        if (dependent->unreferred && !dependents->owner_seen) {
+                r = look_at_owner(dependents, dependent);
+                if (r <= 0)
+                        return r;
+        }
+        if (dependent->unreferred)
+                tell_unreferred(dependents, dependent);
+        r = dependent->unseen || dependent->remark || dependent->fields_left
+                    ? send_marks(dependents, dependent, &answer)
+                    : send_apply(dependents, dependent, &answer);
+        if (r <= 0)
+                return r;
+        return answer.response.error.failure == KUBE_FAILURE_NONE
+                       ? take_applied(dependents, dependent, &answer.response)
+                       : take_refused(dependents, dependent, &answer.response);
 }
 
 /* Their marks are all that was written; the handler has to see them before it means to change them. */
-static void finish_marked(struct dependents *dependents)
+static int finish_marked(const struct dependents *dependents)
 {
-        const struct dependent *first = &dependents->wanted.item[dependents->first_marked];
+        const struct dependent *first = dependents->first_marked;
         char how[200], more[40] = "";
 
         if (dependents->marked > 1)
@@ -649,34 +648,36 @@ static void finish_marked(struct dependents *dependents)
                  first->renamed     ? "carried a former name of the operator, and has the new one"
                  : first->inherited ? "was marked for a former object of this name, and is for this one now"
                                     : "was adopted, and the handler has not seen it");
-        finish_outdated(dependents, first, how);
+        return finish_outdated(dependents, first, how);
 }
 
-int apply_next(struct dependents *dependents)
+static int apply_one(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
+        int r;
 
-        while ((dependent = dependents_current(dependents))) {
-                int r;
-
-                if (dependent->applied || dependent->failed || dependent->release) {
-                        dependents->position++;
-                        continue;
-                }
-                r = dependents_resolve(dependents, dependent);
-                if (r != 0)
-                        return r;
-                if (!dependent_list_has(&dependents->known, dependent)) {
-                        /* The kind was defined by another dependent of this answer. */
-                        r = dependent->recorded ? -EBADMSG : check_identities(dependents);
-                        return r != 0 ? r : remember_send(dependents);
-                }
-                r = apply_one(dependents, dependent);
-                if (r != 0)
-                        return r;
-        }
-        if (dependents->marked == 0 || dependents->failed.count > 0)
+        if (dependent->applied || dependent->failed || dependent->release)
                 return 0;
-        finish_marked(dependents);
-        return 1;
+        r = dependents_resolve(dependents, dependent);
+        if (r == -ENXIO && !wait_for_kind(dependents, dependent))
+                dependents_fail(dependents, dependent, "cannot be applied", dependents->no_kind);
+        if (r <= 0)
+                return r == -ENXIO ? 0 : r;
+        if (!dependent_list_has(&dependents->known, dependent)) {
+                /* The kind was defined by another dependent of this answer. */
+                r = dependent->recorded ? -EBADMSG : check_identities(dependents);
+                if (r >= 0)
+                        r = remember_send(dependents);
+                return r < 0 ? r : -EAGAIN;
+        }
+        r = dependent->judged ? 1 : find_out(dependents, dependent);
+        return r <= 0 || dependent->failed || dependent->applied ? (r < 0 ? r : 0)
+                                                                 : write_child(dependents, dependent);
+}
+
+int apply_wanted(struct dependents *dependents)
+{
+        int r = dependents_each(dependents, &dependents->wanted, false, apply_one);
+
+        return r < 0 || dependents->marked == 0 || dependents->failed.count > 0 ? r
+                                                                                : finish_marked(dependents);
 }

@@ -8,7 +8,6 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
-#include "kube/discovery.h"
 #include "kube/path.h"
 #include "store/reader.h"
 #include "worker/confidential.h"
@@ -27,46 +26,48 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 #define LOOKUPS_MAX  2    /* lookups of a dependent's kind in one run */
 #define UNSERVED_MAX 3    /* attempts, until a kind that is not served counts as gone */
 
-int dependents_init(struct dependents *dependents, struct run *run, const struct dependents_driver *driver)
+int dependents_init(struct dependents *dependents, struct run *run)
 {
         const struct record_watch *config = run->watch->config;
         int r = dependent_owner_init(&dependents->owner, config->api_version, config->kind, run->order->uid,
                                      run->order->key);
 
         dependents->run = run;
-        dependents->driver = driver;
         dependents->owner.operator_name = run->worker->config->operator_name;
         dependents->owner.former_names = run->worker->config->former_names;
         dependents->owner.id = config->id;
         return r;
 }
 
-void dependents_advance(struct dependents *dependents)
+int dependents_may_go_on(struct dependents *dependents)
 {
-        dependents->driver->advance(dependents);
+        struct run *run = dependents->run;
+
+        return run->cancelled
+                       ? run_finish(run, RESULT_CANCELLED, "the operator stops before all %s",
+                                    dependents->manager ? "patches were written" : "children were made")
+                       : 0;
 }
 
-void dependents_finish_failed(struct dependents *dependents)
+int dependents_each(struct dependents *dependents, const struct dependent_list *list, bool backwards,
+                    int (*one)(struct dependents *dependents, struct dependent *dependent))
 {
-        dependents->driver->finish_failed(dependents);
+        for (size_t i = 0; i < list->count; i++) {
+                struct dependent *dependent = &list->item[backwards ? list->count - 1 - i : i];
+                int r;
+
+                do {
+                        r = dependents_may_go_on(dependents);
+                        if (r >= 0)
+                                r = one(dependents, dependent);
+                } while (r == -EAGAIN);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* ---- failures */
-
-struct dependent *dependents_current(struct dependents *dependents)
-{
-        bool of_known = dependents->phase == DEPENDENTS_PRUNE || dependents->phase == DEPENDENTS_RESTORE ||
-                        dependents->phase == DEPENDENTS_LOOK || dependents->phase == DEPENDENTS_PRESENT;
-        struct dependent_list *list = dependents->phase == DEPENDENTS_RECALL ? &dependents->lost
-                                      : of_known                             ? &dependents->known
-                                                                             : &dependents->wanted;
-
-        if (dependents->position >= list->count)
-                return NULL;
-        /* Deletion goes backwards: the last one that was made goes first. */
-        return &list->item[dependents->phase == DEPENDENTS_PRUNE ? list->count - 1 - dependents->position
-                                                                 : dependents->position];
-}
 
 void dependents_fail(struct dependents *dependents, struct dependent *dependent, const char *what,
                      const char *why)
@@ -97,7 +98,7 @@ enum run_result dependents_result(const struct dependents *dependents)
  * the kind. */
 bool dependents_is_about_server(const struct dependents *dependents, const struct kube_error *error)
 {
-        bool by_kind = dependents->phase == DEPENDENTS_PRUNE || dependents->phase == DEPENDENTS_LOOK;
+        bool by_kind = dependents->pruning || dependents->looking;
 
         return kube_error_is_passing(error) &&
                !(by_kind && error->http_status >= 500 && kube_error_wish_usec(error) == 0);
@@ -127,7 +128,7 @@ static bool leave_stranger(struct dependents *dependents, const struct dependent
         const struct message_run *order = dependents->run->order;
         char name[600];
 
-        if (!dependent || !dependent->stranger || dependents->phase != DEPENDENTS_PRUNE ||
+        if (!dependent->stranger || !dependents->pruning ||
             (error->http_status != 403 && error->http_status < 500) || kube_error_wish_usec(error) > 0)
                 return false;
         if (order->attempt == 1)
@@ -142,57 +143,48 @@ static bool leave_stranger(struct dependents *dependents, const struct dependent
         return true;
 }
 
-bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
-                             const struct kube_response *response)
+int dependents_take_refusal(struct dependents *dependents, struct dependent *dependent, const char *what,
+                            const struct kube_error *error, const struct kube_response *response)
 {
-        struct dependent *dependent = dependents_current(dependents);
         enum run_result result = refusal_result(error);
         char words[CONFIDENTIAL_WORDS_MAX], advised[256];
         bool secret;
 
-        if (leave_stranger(dependents, dependent, error)) {
-                dependents->position++;
-                return true;
-        }
+        if (leave_stranger(dependents, dependent, error))
+                return 0;
         dependents->failed.refused += result != RESULT_RETRY;
         dependents->server.silent = dependents->server.silent || result == RESULT_UNAVAILABLE;
         dependents->failed.unauthorized = dependents->failed.unauthorized || error->http_status == 401;
         refusal_note(dependents->run, response);
-        secret = dependent &&
-                 is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
+        secret = is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
         if (dependents_is_claimed(error))
                 what = dependents->manager ? CLAIMED_BY_OTHERS : CLAIMED;
         snprintf(advised, sizeof(advised), "%s%s", what, kube_error_rights_advice(error));
         dependents_fail(dependents, dependent, advised,
                         confidential_words(secret, error, words, sizeof(words)));
-        if (dependents_is_about_server(dependents, error)) {
-                dependents_finish_failed(dependents);
-                return false;
-        }
-        if (dependent && error->http_status >= 500)
+        if (dependents_is_about_server(dependents, error))
+                return -EHOSTDOWN;
+        if (error->http_status >= 500)
                 dependents_leave_kind(dependents, dependent);
-        dependents->position++;
-        return true;
+        return 0;
 }
 
-bool dependents_take_failure(struct dependents *dependents, const char *what,
-                             const struct kube_response *response)
+int dependents_take_failure(struct dependents *dependents, struct dependent *dependent, const char *what,
+                            const struct kube_response *response)
 {
-        struct dependent *dependent = dependents_current(dependents);
-
         /* The kind may have moved, or gone, since it was looked up. */
-        if (dependent && response->error.http_status == 404 && dependent->lookups < LOOKUPS_MAX) {
+        if (response->error.http_status == 404 && dependent->lookups < LOOKUPS_MAX) {
                 kinds_forget(dependents->run->worker, dependent->api_version, dependent->kind);
                 kube_resource_done(&dependent->resource);
                 dependent->lookups = LOOKUPS_MAX - 1;
-                return true;
+                return -EAGAIN;
         }
-        return dependents_take_refusal(dependents, what, &response->error, response);
+        return dependents_take_refusal(dependents, dependent, what, &response->error, response);
 }
 
 void dependents_leave_kind(struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->known.count && dependents->phase == DEPENDENTS_PRUNE; i++)
+        for (size_t i = 0; i < dependents->known.count && dependents->pruning; i++)
                 if (dependent_is_same_kind(&dependents->known.item[i], dependent))
                         dependents->known.item[i].failed = true;
 }
@@ -231,8 +223,8 @@ const char *dependents_waiting(const struct run *run)
 
 /* ---- looking kinds up */
 
-/* Our knowledge of the kind may be stale, so the kind is looked up anew before the handler is blamed. 1:
- * the run was ended; -ESTALE: look it up. */
+/* Our knowledge of the kind may be stale, so the kind is looked up again before the handler is blamed. 0; -ESTALE: look it
+ * up; another negative: the run has ended. */
 static int settle_namespace(struct dependents *dependents, struct dependent *dependent)
 {
         if (dependent->namespace_filled) {
@@ -249,65 +241,69 @@ static int settle_namespace(struct dependents *dependents, struct dependent *dep
         }
         if (dependent->lookups == 0)
                 return -ESTALE;
-        run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: %s[%zu].metadata.namespace: %s",
-                   dependents->manager ? "patches" : "children", dependent->index,
-                   dependent->resource.namespaced ? "is missing, and the object that owns it has none either"
-                                                  : "its kind belongs to no namespace");
-        return 1;
+        return run_finish(
+                dependents->run, RESULT_PERMANENT, "the handler's answer: %s[%zu].metadata.namespace: %s",
+                dependents->manager ? "patches" : "children", dependent->index,
+                dependent->resource.namespaced ? "is missing, and the object that owns it has none either"
+                                               : "its kind belongs to no namespace");
 }
 
-static int keep_kind(struct dependents *dependents, struct kube_resource *resource)
+/* 1: the kind is among those that we know now; else as of dependents_resolve(). */
+static int look_kind_up(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        const struct dependent *dependent = dependents_current(dependents);
-
-        if (dependent)
-                return kinds_keep(dependents->run->worker, dependent->api_version, resource);
-        kube_resource_done(resource);
-        return -EINVAL;
-}
-
-static void on_kind(struct kube_resource *resource, const struct kube_error *error,
-                    const struct kube_response *response, void *userdata)
-{
-        struct dependents *dependents = userdata;
         struct run *run = dependents->run;
+        _cleanup_kube_finding_ struct kube_finding found = KUBE_FINDING_EMPTY;
+        int r;
 
-        run->request.discovery = NULL;
-        if (!resource)
-                dependents->driver->no_kind(dependents, error, response);
-        else if (keep_kind(dependents, resource) < 0)
-                run_finish(run, RESULT_RETRY, "no memory for the kinds of its children");
-        else
-                dependents_advance(dependents);
+        dependent->lookups++;
+        r = kube_ask_kind(run->worker->client, dependent->api_version, dependent->kind, &found);
+        if (r == -ECANCELED)
+                return run_cut_off(run);
+        if (r < 0)
+                return r;
+        if (found.resource.plural) {
+                r = kinds_keep(run->worker, dependent->api_version, &found.resource);
+                found.resource = (struct kube_resource){0};
+                return r < 0 ? run_finish(run, RESULT_RETRY, "no memory for the kinds of its children") : 1;
+        }
+        if (found.error.http_status == 404) {
+                snprintf(dependents->no_kind, sizeof(dependents->no_kind), "%s", found.error.message);
+                return -ENXIO;
+        }
+        if (!dependents->wait)
+                return dependents_take_refusal(dependents, dependent, "cannot be looked up", &found.error,
+                                               &found.response);
+        refusal_note(run, &found.response);
+        dependents_note_refused(dependents, dependent, &found.error);
+        return -EHOSTDOWN;
 }
 
 int dependents_resolve(struct dependents *dependents, struct dependent *dependent)
 {
         struct run *run = dependents->run;
-        int r;
 
-        if (dependent->resource.plural)
-                return 0;
-        r = kinds_get(run->worker, dependent->api_version, dependent->kind, &dependent->resource);
-        if (r >= 0 && dependent->text.start)
-                r = settle_namespace(dependents, dependent);
-        if (r == -ESTALE) {
-                kinds_forget(run->worker, dependent->api_version, dependent->kind);
-                kube_resource_done(&dependent->resource);
-        } else if (r != -ENOENT) {
-                return r;
+        for (;;) {
+                int r;
+
+                if (dependent->resource.plural)
+                        return 1;
+                r = kinds_get(run->worker, dependent->api_version, dependent->kind, &dependent->resource);
+                if (r >= 0 && dependent->text.start)
+                        r = settle_namespace(dependents, dependent);
+                if (r == -ESTALE) {
+                        kinds_forget(run->worker, dependent->api_version, dependent->kind);
+                        kube_resource_done(&dependent->resource);
+                } else if (r != -ENOENT) {
+                        return r < 0 ? r : 1;
+                }
+                /* What a run has looked for in vain. Before that is believed, the server is asked once more. */
+                if (dependent->stranger && dependents->pruning && !dependents_is_believed(dependents) &&
+                    kinds_are_absent(run->worker, dependent->api_version, dependent->kind))
+                        return -ENXIO;
+                r = look_kind_up(dependents, dependent);
+                if (r <= 0)
+                        return r;
         }
-        /* What a run has looked for in vain. Before that is believed, the server is asked once more. */
-        if (dependent->stranger && dependents->phase == DEPENDENTS_PRUNE &&
-            !dependents_is_believed(dependents) &&
-            kinds_are_absent(run->worker, dependent->api_version, dependent->kind)) {
-                dependents->driver->no_kind(dependents, &(struct kube_error){.http_status = 404}, NULL);
-                return 1;
-        }
-        dependent->lookups++;
-        r = kube_discovery_start(run->worker->client, dependent->api_version, dependent->kind, on_kind,
-                                 dependents, &run->request.discovery);
-        return r < 0 ? r : 1;
 }
 
 /* ---- requests */
@@ -373,46 +369,54 @@ void dependents_note_released(struct dependents *dependents, const struct depend
 }
 
 /* Until a write is answered, its outcome is unknown; a 5xx may come from a proxy in front of a server that did it. */
-static void note_answer(struct dependents *dependents, const struct kube_response *response)
+static void note_answer(struct dependents *dependents, const struct dependent *dependent,
+                        enum dependents_verb verb, bool was_unknown, const struct kube_response *response)
 {
         struct run *run = dependents->run;
-        const struct dependent *dependent = dependents->request.dependent;
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
         const char *before = dependent->version ? dependent->version : "";
         bool unclear = is_unclear(response);
         struct identity identity;
 
         if (unclear)
-                dependents_tell(dependents, dependent, CHILD_UNSURE,
-                                verb_table[dependents->request.verb].name);
+                dependents_tell(dependents, dependent, CHILD_UNSURE, verb_table[verb].name);
         if (!owned)
                 return;
         if (response->error.failure != KUBE_FAILURE_NONE) {
                 if (response->error.http_status > 0 && !unclear)
-                        run->versions.unknown = dependents->request.was_unknown;
+                        run->versions.unknown = was_unknown;
                 return;
         }
-        run->versions.unknown = dependents->request.was_unknown;
+        run->versions.unknown = was_unknown;
         if (identity_read(response->body, response->body_size, false, &identity) >= 0 &&
             strcmp(identity.resource_version, before) != 0)
                 child_versions_add(run, owned, dependent->namespace_name, identity.resource_version, false);
-        if (dependents->request.verb == DEPENDENTS_DELETES)
+        if (verb == DEPENDENTS_DELETES)
                 note_left(dependents, dependent, owned, before);
 }
 
-static void on_written(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
+static int ask_to_write(struct dependents *dependents, const struct dependent *dependent,
+                        enum dependents_verb verb, const struct kube_request *request,
+                        struct kube_answer *ret) _suspends_
 {
-        struct dependents *dependents = userdata;
+        struct run *run = dependents->run;
+        bool was_unknown = run->versions.unknown;
+        int r;
 
-        note_answer(dependents, response);
-        dependents->request.on_done(transfer, response, dependents);
+        if (fiber_is_ending(run->fiber))
+                return run_cut_off(run);
+        run->versions.unknown = was_unknown || dependents_find_owned(dependents, dependent);
+        r = run_request(run, request, ret);
+        if (r >= 0)
+                note_answer(dependents, dependent, verb, was_unknown, &ret->response);
+        else if (r != -ESHUTDOWN)
+                run->versions.unknown = was_unknown; /* it was not sent */
+        return r;
 }
 
-int dependents_request(struct dependents *dependents, const struct dependent *dependent,
-                       enum dependents_verb verb, const struct text *body,
-                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+int dependents_ask(struct dependents *dependents, const struct dependent *dependent,
+                   enum dependents_verb verb, const struct text *body, struct kube_answer *ret)
 {
-        bool writes = verb != DEPENDENTS_GET;
         struct run *run = dependents->run;
         _cleanup_free_ char *base = kube_path(&dependent->resource, dependent->namespace_name,
                                               verb == DEPENDENTS_CREATES ? NULL : dependent->name, NULL);
@@ -423,10 +427,7 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
                 .body = body ? body->data : NULL,
                 .body_size = body ? body->size : 0,
                 .timeout_usec = TIMEOUT_USEC,
-                .on_done = writes ? on_written : on_done,
-                .userdata = dependents,
         };
-        int r;
 
         text_append_string(&path, base);
         if (verb == DEPENDENTS_APPLIES || verb == DEPENDENTS_CREATES || verb == DEPENDENTS_MERGES)
@@ -438,18 +439,8 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
         if (!base || path.failed)
                 return -ENOMEM;
         request.path = path.data;
-        r = kube_client_start(run->worker->client, &request, &run->request.transfer);
-        if (r < 0)
-                return r;
-        if (writes) {
-                dependents->request.on_done = on_done;
-                dependents->request.dependent = dependent;
-                dependents->request.verb = verb;
-                dependents->request.was_unknown = run->versions.unknown;
-                run->versions.unknown =
-                        run->versions.unknown || dependents_find_owned(dependents, dependent);
-        }
-        return 1;
+        return verb == DEPENDENTS_GET ? run_request(run, &request, ret)
+                                      : ask_to_write(dependents, dependent, verb, &request, ret);
 }
 
 /* ---- in the store */
@@ -577,14 +568,12 @@ void dependents_free(struct dependents *dependents)
 {
         if (!dependents)
                 return;
-        kube_search_cancel(dependents->prune.search);
         dependent_owner_done(&dependents->owner);
         dependent_list_done(&dependents->wanted);
         dependent_list_done(&dependents->known);
         dependent_list_done(&dependents->kept);
         dependent_list_done(&dependents->beside);
         dependent_list_done(&dependents->lost);
-        free(dependents->recall.next_page);
         free(dependents->manager);
         text_done(&dependents->failed.text);
         park_plan_done(&dependents->plan);

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The objects that an answer wants beside its own (`children`), while a run works on them: what all phases
- * share. A phase goes through one list, one request at a time; when its part is over it calls
- * dependents_advance(). Which phase follows, and how a run with failures ends, is decided by phases.c, which
- * the others reach through struct dependents_driver alone.
+ * The objects that an answer wants beside its own (`children`), while a run works on them: what all its phases share. A
+ * phase goes through one list, one request at a time (dependents_each()). What it calls for each returns
+ *
+ *   0           it is the next one's turn
+ *   -EAGAIN     this one is looked at again
+ *   -EHOSTDOWN  the next one would fare no better: the failures that were counted are the result
+ *   another negative: the run has ended, or cannot go on
  */
-#include "kube/client.h"
-#include "kube/search.h"
 #include "object/bookkeeping.h"
 #include "store/record.h"
 #include "worker/dependents/applied.h"
 #include "worker/dependents/dependent.h"
 #include "worker/dependents/parked/plan.h"
-#include "worker/run/run.h"
-
-enum dependents_phase {
-        DEPENDENTS_PRESENT,  /* before the handler: what the request has to show */
-        DEPENDENTS_RECALL,   /* look for those that the object's annotation does not name any more */
-        DEPENDENTS_RESOLVE,  /* look up the kinds of those that are wanted */
-        DEPENDENTS_REMEMBER, /* write down what is going to be made */
-        DEPENDENTS_APPLY,
-        DEPENDENTS_LOOK,    /* whether they are ready: of a parked attempt */
-        DEPENDENTS_RESTORE, /* of a rollback */
-        DEPENDENTS_PRUNE,   /* delete what is not wanted any more */
-        DEPENDENTS_FORGET,  /* take what is gone from what is written down */
-        DEPENDENTS_PHASE_COUNT
-};
+#include "worker/run-state.h"
 
 enum dependents_verb {
         DEPENDENTS_GET,
@@ -36,19 +24,8 @@ enum dependents_verb {
         DEPENDENTS_DELETES
 };
 
-struct dependents_driver {
-        /* Goes on with the current one of the phase, or with the next phase; or ends the step or the run. */
-        void (*advance)(struct dependents *dependents);
-        /* Ends the run with the failures that were counted. */
-        void (*finish_failed)(struct dependents *dependents);
-        /* The kind of the current one could not be looked up; goes on, or ends the run. */
-        void (*no_kind)(struct dependents *dependents, const struct kube_error *error,
-                        const struct kube_response *response);
-};
-
 struct dependents {
         struct run *run;
-        const struct dependents_driver *driver;
         char *manager; /* of `patches`: their field manager; NULL: these are children */
         struct dependent_owner owner;
 
@@ -65,28 +42,19 @@ struct dependents {
         bool wait;    /* ... and are to become ready; nothing is undone */
         bool drop;    /* ... and are ready: `known` is what goes now */
 
-        enum dependents_phase phase;
-        size_t position; /* in the list of the phase */
-        struct {
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *);
-                const struct dependent *dependent;
-                enum dependents_verb verb;
-                bool was_unknown; /* run->versions.unknown, before it was sent */
-        } request;                /* a write that is in flight */
-        bool remembered;          /* the annotation was written in this phase */
+        bool looking;      /* whether they are ready: of a parked attempt */
+        bool pruning;      /* deleting, or giving up, what is not wanted any more */
+        char no_kind[400]; /* of dependents_resolve(): why there is none */
         bool owner_seen; /* the object is there, and not going: a reference that was taken off may come back */
 
         struct {
                 bool done, doubted;
-                char *next_page; /* continue token; NULL: the first page */
-                size_t found;    /* that the list on the object lacked */
+                size_t found; /* that the list on the object lacked */
         } recall;
         struct {
-                bool begun;
                 bool orphaned; /* a child has lost its owner reference: those that can have none are orphans too */
                 bool elsewhere; /* those that can refer to the object were all judged; now come the others */
-                struct kube_search *search; /* of a kind; NULL: none is in flight */
-                size_t left;                /* deleted, and still there */
+                size_t left;    /* deleted, and still there */
         } prune;
         struct {
                 unsigned count;
@@ -95,11 +63,12 @@ struct dependents {
                 struct text text;  /* for people */
         } failed;
 
-        struct applied_text sent;    /* that is being applied */
-        size_t marked, first_marked; /* how many got no more than their mark; the first one's index */
-        size_t awaited;              /* their kind is defined in the same answer, and not served yet */
-        char waiting[400];           /* the first that is not ready, and why; "": none */
-        struct park_plan plan;       /* of a parked attempt */
+        struct applied_text sent; /* that is being applied */
+        size_t marked;            /* how many got no more than their mark */
+        const struct dependent *first_marked;
+        size_t awaited;        /* their kind is defined in the same answer, and not served yet */
+        char waiting[400];     /* the first that is not ready, and why; "": none */
+        struct park_plan plan; /* of a parked attempt */
         struct {
                 bool silent;    /* the server could not take a request about one of them */
                 uint64_t asked; /* ledger's clock: since when it is being asked; 0: all was in the stores */
@@ -108,13 +77,17 @@ struct dependents {
 };
 
 /* The run's object as their owner. 0, or a negative errno. */
-int dependents_init(struct dependents *dependents, struct run *run, const struct dependents_driver *driver);
+int dependents_init(struct dependents *dependents, struct run *run);
 void dependents_free(struct dependents *dependents); /* NULL is allowed */
-void dependents_advance(struct dependents *dependents);
-void dependents_finish_failed(struct dependents *dependents);
+DEFINE_CLEANUP(struct dependents *, dependents_free);
 
-/* The one whose turn it is, in the list of the phase; NULL: the phase is through. */
-struct dependent *dependents_current(struct dependents *dependents);
+/* Goes through the list; backwards: the last one that was made goes first. 0, or the first negative value but -EAGAIN. */
+_warn_unused_ int dependents_each(struct dependents *dependents, const struct dependent_list *list,
+                                  bool backwards,
+                                  int (*one)(struct dependents *dependents,
+                                             struct dependent *dependent)) _suspends_;
+/* 0; negative: the operator stops, and the run has ended. */
+_warn_unused_ int dependents_may_go_on(struct dependents *dependents);
 /* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL: none
  * is. */
 const char *dependents_waiting(const struct run *run);
@@ -129,14 +102,14 @@ void dependents_note_refused(struct dependents *dependents, const struct depende
  * concerns none in particular. */
 void dependents_fail(struct dependents *dependents, struct dependent *dependent, const char *what,
                      const char *why);
-/* Counts a refusal of the server as a failure of the current one, and goes to the next. false: the run
- * was ended. */
-bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
-                             const struct kube_response *response);
-/* Does the same for an answer about the current one itself; but after a 404 its kind is looked up once
- * more. */
-bool dependents_take_failure(struct dependents *dependents, const char *what,
-                             const struct kube_response *response);
+/* Counts a refusal of the server as a failure of the dependent. 0, -EHOSTDOWN. */
+_warn_unused_ int dependents_take_refusal(struct dependents *dependents, struct dependent *dependent,
+                                          const char *what, const struct kube_error *error,
+                                          const struct kube_response *response);
+/* Does the same for an answer about the dependent itself; but after a 404 its kind is looked up once more
+ * (-EAGAIN). */
+_warn_unused_ int dependents_take_failure(struct dependents *dependents, struct dependent *dependent,
+                                          const char *what, const struct kube_response *response);
 /* Whether the next one would fare no better. */
 bool dependents_is_about_server(const struct dependents *dependents, const struct kube_error *error);
 /* The result of a run whose dependents have failed. */
@@ -146,13 +119,14 @@ void dependents_leave_kind(struct dependents *dependents, const struct dependent
 /* Whether the server is believed when it says that a kind is not served: not at once. */
 bool dependents_is_believed(const struct dependents *dependents);
 
-/* 0: the dependent's resource is known; 1: its kind is being looked up, or the run was ended; negative: it
- * cannot be. */
-int dependents_resolve(struct dependents *dependents, struct dependent *dependent);
-/* Sends a request about it; on_done gets `dependents`. body: NULL if there is none. 1, or why it cannot be started. */
-int dependents_request(struct dependents *dependents, const struct dependent *dependent,
-                       enum dependents_verb verb, const struct text *body,
-                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* 1: the dependent's resource is known; -ENXIO: the server has no such kind, as dependents->no_kind says; else as for
+ * dependents_each(). */
+_warn_unused_ int dependents_resolve(struct dependents *dependents, struct dependent *dependent) _suspends_;
+/* A request about it. body: NULL if there is none. 0: *ret is the answer, whatever it says; negative: it cannot be sent, or
+ * the run has ended. */
+_warn_unused_ int dependents_ask(struct dependents *dependents, const struct dependent *dependent,
+                                 enum dependents_verb verb, const struct text *body,
+                                 struct kube_answer *ret) _suspends_;
 /* Logs what was done to a child, one record for each write, so that the log alone tells a child's story; DONE
  * and Events tell it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,

@@ -2,7 +2,7 @@
 #pragma once
 /* Reading what the annotations and labels of an object say. Pure data: no request is made. */
 #include "worker/dependents/dependent.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 #define NOTES_TOOLING "reconciled/" RECONCILED_VERSION
 #define NOTES_PART_OF "applyset.k8s.io/part-of"

@@ -91,32 +91,6 @@ static void note_absent(struct dependents *dependents, const struct dependent *d
                                    object.resource_version, true);
 }
 
-static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
-        int r = 0;
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                note_found(dependents, dependent, owned, response);
-                r = show(dependents, dependent, owned, response->body, response->body_size);
-                dependents->position++;
-        } else if (kube_error_is_not_found(&response->error)) {
-                note_absent(dependents, dependent, owned);
-                r = show_gone(dependents, dependent, owned);
-                dependents->position++;
-        } else if (!dependents_take_failure(dependents, "cannot be looked at", response)) {
-                return;
-        }
-        if (r < 0)
-                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
-        else
-                dependents_advance(dependents);
-}
-
 /* 1: the request shows it; 0: the store does not have it. */
 static int look_in_store(struct dependents *dependents, const struct dependent *dependent,
                          const struct record_watch *owned)
@@ -134,23 +108,37 @@ static int look_in_store(struct dependents *dependents, const struct dependent *
         return r < 0 ? r : 1;
 }
 
-int present_next(struct dependents *dependents)
+static int present_one(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct record_watch *owned = dependents_find_owned(dependents, dependent);
+        int r = !owned ? 1 : is_doubtful(dependents->run) ? 0 : look_in_store(dependents, dependent, owned);
 
-        for (; (dependent = dependents_current(dependents)); dependents->position++) {
-                const struct record_watch *owned = dependents_find_owned(dependents, dependent);
-                int r = !owned                         ? 1
-                        : is_doubtful(dependents->run) ? 0
-                                                       : look_in_store(dependents, dependent, owned);
-
-                if (r < 0)
-                        return r;
-                if (r > 0 || dependent->beyond)
-                        continue;
-                r = dependents_resolve(dependents, dependent);
-                return r != 0 ? r
-                              : dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_found);
+        if (r < 0)
+                return r;
+        if (r > 0 || dependent->beyond)
+                return 0;
+        r = dependents_resolve(dependents, dependent);
+        if (r <= 0)
+                return r == -ENXIO ? 0 : r;
+        r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+        if (r < 0)
+                return r;
+        owned = dependents_find_owned(dependents, dependent);
+        if (answer.response.error.failure == KUBE_FAILURE_NONE) {
+                note_found(dependents, dependent, owned, &answer.response);
+                r = show(dependents, dependent, owned, answer.response.body, answer.response.body_size);
+        } else if (kube_error_is_not_found(&answer.response.error)) {
+                note_absent(dependents, dependent, owned);
+                r = show_gone(dependents, dependent, owned);
+        } else {
+                return dependents_take_failure(dependents, dependent, "cannot be looked at",
+                                               &answer.response);
         }
-        return 0;
+        return r < 0 ? run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read") : 0;
+}
+
+int present_look(struct dependents *dependents)
+{
+        return dependents_each(dependents, &dependents->known, false, present_one);
 }

@@ -10,5 +10,5 @@
 
 /* Whether there is such a child. */
 bool present_is_due(const struct run *run);
-/* A phase (phases.c). */
-int present_next(struct dependents *dependents);
+/* A phase (children.c). */
+_warn_unused_ int present_look(struct dependents *dependents) _suspends_;

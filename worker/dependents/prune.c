@@ -12,7 +12,6 @@
 #include "worker/dependents/ownership.h"
 #include "worker/kinds.h"
 #include "worker/write/finalizer.h"
-#include "worker/write/refusal.h"
 
 #define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
 
@@ -37,62 +36,50 @@ static int settle_kind(struct dependents *dependents, const struct dependent *de
         return r;
 }
 
-/* resource: NULL if there is none, and then: certain: all versions of its group have answered. */
-static void take_search(struct dependents *dependents, struct kube_resource *resource, bool certain,
-                        const struct kube_error *error, const struct kube_response *response)
+/* found: the resource; or none, and then: certain: all versions of its group have answered. */
+static int take_search(struct dependents *dependents, struct dependent *dependent, bool certain,
+                       const struct kube_finding *found)
 {
-        struct dependent *dependent = dependents_current(dependents);
-        int r = 0;
+        const char *what = dependents->manager ? "is patched still" : "cannot be deleted yet";
+        const struct kube_resource *resource = found->resource.plural ? &found->resource : NULL;
 
-        if (resource || (certain && dependents_is_believed(dependents))) {
-                r = settle_kind(dependents, dependent, resource);
-                if (resource)
-                        kube_resource_done(resource);
-        } else {
-                dependents_leave_kind(dependents, dependent);
-                if (certain || error->failure == KUBE_FAILURE_PROTOCOL)
-                        dependents_fail(dependents, dependent,
-                                        dependents->manager ? "is patched still" : "cannot be deleted yet",
-                                        error->message);
-                else if (!dependents_take_refusal(dependents, "cannot be looked up", error, response))
-                        return;
-        }
-        if (r < 0)
-                run_finish(dependents->run, RESULT_RETRY, "no memory for the kinds of its children");
-        else
-                dependents_advance(dependents);
+        if (resource || (certain && dependents_is_believed(dependents)))
+                return settle_kind(dependents, dependent, resource) < 0
+                               ? run_finish(dependents->run, RESULT_RETRY,
+                                            "no memory for the kinds of its children")
+                               : -EAGAIN;
+        dependents_leave_kind(dependents, dependent);
+        if (!certain && found->error.failure != KUBE_FAILURE_PROTOCOL)
+                return dependents_take_refusal(dependents, dependent, "cannot be looked up", &found->error,
+                                               &found->response);
+        dependents_fail(dependents, dependent, what, found->error.message);
+        return 0;
 }
 
-static void on_searched(struct kube_resource *resource, const struct kube_error *error,
-                        const struct kube_response *response, void *userdata)
-{
-        struct dependents *dependents = userdata;
-        const struct dependent *dependent = dependents_current(dependents);
-        bool certain = !resource && error->http_status == 404;
-
-        dependents->prune.search = NULL;
-        if (certain && dependent->stranger)
-                kinds_keep_absent(dependents->run->worker, dependent->api_version, dependent->kind);
-        take_search(dependents, resource, certain, error, response);
-}
-
-void prune_search_kind(struct dependents *dependents, const struct dependent *dependent)
+int prune_search_kind(struct dependents *dependents, struct dependent *dependent)
 {
         struct run *run = dependents->run;
-        const struct kube_error absent = {.failure = KUBE_FAILURE_HTTP,
-                                          .http_status = 404,
-                                          .message = (char[]){"the server has no such kind"}};
+        _cleanup_kube_finding_ struct kube_finding found = KUBE_FINDING_EMPTY;
+        bool certain;
         int r;
 
         if (dependent->stranger && !dependents_is_believed(dependents) &&
             kinds_are_absent(run->worker, dependent->api_version, dependent->kind)) {
-                take_search(dependents, NULL, true, &absent, NULL);
-                return;
+                const struct kube_finding absent = {
+                        .error = {.message = (char[]){"the server has no such kind"}}};
+
+                return take_search(dependents, dependent, true, &absent);
         }
-        r = kube_search_start(run->worker->client, dependent->api_version, dependent->kind, on_searched,
-                              dependents, &dependents->prune.search);
+        r = kube_ask_all_versions(run->worker->client, dependent->api_version, dependent->kind, &found);
+        if (r == -ECANCELED)
+                return run_cut_off(run);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "its children's kinds cannot be looked up: %s", strerror(-r));
+                return run_finish(run, RESULT_RETRY, "its children's kinds cannot be looked up: %s",
+                                  strerror(-r));
+        certain = !found.resource.plural && found.error.http_status == 404;
+        if (certain && dependent->stranger)
+                kinds_keep_absent(run->worker, dependent->api_version, dependent->kind);
+        return take_search(dependents, dependent, certain, &found);
 }
 
 /* ---- one by one */
@@ -100,7 +87,7 @@ void prune_search_kind(struct dependents *dependents, const struct dependent *de
 /* Whether somebody has written to the object since it was judged, and the worker may look at it again. */
 static bool is_overtaken(struct dependent *dependent, const struct kube_error *error)
 {
-        return dependent && error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
+        return error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
 }
 
 /* Notes a child that is being deleted, and what holds it: finalizers of others, or a kubelet. */
@@ -119,33 +106,25 @@ static void note_going(struct dependents *dependents, const struct dependent *de
         dependents_note_unready(dependents, dependent, why);
 }
 
-static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
+/* A Status, or the object without the time of its deletion, means that the object is gone; with that time it is still
+ * being deleted. */
+static void take_deleted(struct dependents *dependents, struct dependent *dependent,
+                         const struct kube_response *response)
 {
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
         struct scan_object object = {0};
-        bool going;
+        bool going = scan_object(response->body, response->body_size, &object) < 0 ||
+                     object.deletion_timestamp.start;
 
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
-                /* A Status, or the object without the time of its deletion, means that the object is
-                 * gone; with that time it is still being deleted. */
-                going = response->error.failure == KUBE_FAILURE_NONE &&
-                        (scan_object(response->body, response->body_size, &object) < 0 ||
-                         object.deletion_timestamp.start);
-                if (dependent && response->error.failure == KUBE_FAILURE_NONE)
-                        dependents_tell(dependents, dependent, CHILD_DELETED, "");
-                if (dependent)
-                        dependent->settled = !going;
-                if (dependent && going)
-                        note_going(dependents, dependent, &object);
-                dependents->position++;
-        } else if (!is_overtaken(dependent, &response->error) &&
-                   !dependents_take_failure(dependents, "cannot be deleted", response)) {
-                return;
-        }
-        dependents_advance(dependents);
+        dependents_tell(dependents, dependent, CHILD_DELETED, "");
+        dependent->settled = !going;
+        if (going)
+                note_going(dependents, dependent, &object);
+}
+
+static int cannot_be_deleted(const struct dependents *dependents, int status)
+{
+        return run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be deleted: %s",
+                          strerror(-status));
 }
 
 static void write_bound(const struct ownership_view *view, struct text *out)
@@ -157,9 +136,11 @@ static void write_bound(const struct ownership_view *view, struct text *out)
 }
 
 static int delete_one(struct dependents *dependents, struct dependent *dependent,
-                      const struct ownership_view *view)
+                      const struct ownership_view *view) _suspends_
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r;
 
         free(dependent->version);
         dependent->version = strdup(view->version);
@@ -167,9 +148,21 @@ static int delete_one(struct dependents *dependents, struct dependent *dependent
                                   "\"Background\",\"preconditions\":{");
         write_bound(view, &body);
         text_append_string(&body, "}}");
-        return body.failed || !dependent->version
-                       ? -ENOMEM
-                       : dependents_request(dependents, dependent, DEPENDENTS_DELETES, &body, on_deleted);
+        r = body.failed || !dependent->version
+                    ? -ENOMEM
+                    : dependents_ask(dependents, dependent, DEPENDENTS_DELETES, &body, &answer);
+        if (r < 0)
+                return cannot_be_deleted(dependents, r);
+        if (answer.response.error.failure == KUBE_FAILURE_NONE)
+                take_deleted(dependents, dependent, &answer.response);
+        else if (kube_error_is_not_found(&answer.response.error))
+                dependent->settled = true;
+        else
+                return is_overtaken(dependent, &answer.response.error)
+                               ? -EAGAIN
+                               : dependents_take_failure(dependents, dependent, "cannot be deleted",
+                                                         &answer.response);
+        return 0;
 }
 
 /* ---- letting go */
@@ -230,38 +223,30 @@ static int release_body(const struct dependents *dependents, const struct owners
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
-static void on_released(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                dependents_tell(dependents, dependent, CHILD_RELEASED, "");
-                dependents_note_released(dependents, dependent);
-                dependent->settled = true;
-                dependents->position++;
-        } else if (kube_error_is_not_found(&response->error)) {
-                dependent->settled = true;
-                dependents->position++;
-        } else if (!is_overtaken(dependent, &response->error) &&
-                   !dependents_take_failure(dependents, "cannot be released", response)) {
-                return;
-        }
-        dependents_advance(dependents);
-}
-
 static int release_one(struct dependents *dependents, struct dependent *dependent,
-                       const struct ownership_view *view, const char *json)
+                       const struct ownership_view *view, const char *json) _suspends_
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = release_body(dependents, view, json, &body);
 
         free(dependent->version);
         dependent->version = strdup(view->version);
-
-        return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body, on_released);
+        if (r >= 0)
+                r = dependents_ask(dependents, dependent, DEPENDENTS_MERGES, &body, &answer);
+        if (r < 0)
+                return cannot_be_deleted(dependents, r);
+        if (answer.response.error.failure == KUBE_FAILURE_NONE) {
+                dependents_tell(dependents, dependent, CHILD_RELEASED, "");
+                dependents_note_released(dependents, dependent);
+        } else if (!kube_error_is_not_found(&answer.response.error)) {
+                return is_overtaken(dependent, &answer.response.error)
+                               ? -EAGAIN
+                               : dependents_take_failure(dependents, dependent, "cannot be released",
+                                                         &answer.response);
+        }
+        dependent->settled = true;
+        return 0;
 }
 
 /* ---- whose it is */
@@ -325,9 +310,23 @@ static bool is_orphaned(struct dependents *dependents, const struct dependent *d
                (may_refer ? !view->referred : dependents->prune.orphaned);
 }
 
-/* Returns 1: it is being deleted or released; 0: nothing is to be done. */
-static int judge_found(struct dependents *dependents, struct dependent *dependent,
-                       const struct kube_response *response)
+/* Whether it is somebody else's now. */
+static bool is_beyond_reach(const struct dependents *dependents, const struct dependent *dependent,
+                            const struct ownership_view *view)
+{
+        /* Another object has this name now. */
+        if (dependent->uid && dependent->uid[0] && strcmp(view->uid, dependent->uid) != 0)
+                return true;
+        if (is_applied_elsewhere(dependents, view) || is_of_other_watch(dependents, view))
+                return true;
+        if (view->whose != OWNERSHIP_FOREIGN && view->whose != OWNERSHIP_FALLEN)
+                return false;
+        tell_left(dependents, dependent, view);
+        return true;
+}
+
+static int take_to_prune(struct dependents *dependents, struct dependent *dependent,
+                         const struct kube_response *response) _suspends_
 {
         struct ownership_view view;
         struct scan_object object;
@@ -336,16 +335,10 @@ static int judge_found(struct dependents *dependents, struct dependent *dependen
         if (r >= 0)
                 r = scan_object(response->body, response->body_size, &object);
         if (r < 0)
-                return r;
-        /* Another object has this name now. */
-        if (dependent->uid && dependent->uid[0] && strcmp(view.uid, dependent->uid) != 0)
+                return cannot_be_deleted(dependents, r);
+        dependent->settled = is_beyond_reach(dependents, dependent, &view);
+        if (dependent->settled)
                 return 0;
-        if (is_applied_elsewhere(dependents, &view) || is_of_other_watch(dependents, &view))
-                return 0;
-        if (view.whose == OWNERSHIP_FOREIGN || view.whose == OWNERSHIP_FALLEN) {
-                tell_left(dependents, dependent, &view);
-                return 0;
-        }
         if (view.going) {
                 note_going(dependents, dependent, &object);
                 return 0;
@@ -356,39 +349,29 @@ static int judge_found(struct dependents *dependents, struct dependent *dependen
                        : release_one(dependents, dependent, &view, response->body);
 }
 
-static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
+static int look_before_prune(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependents *dependents = userdata;
-        struct run *run = dependents->run;
-        struct dependent *dependent = dependents_current(dependents);
-        size_t left = dependents->prune.left;
-        int r;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (dependents_take_failure(dependents, "cannot be looked at", response))
-                        dependents_advance(dependents);
-                return;
-        }
-        r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(dependents, dependent, response);
-        if (r < 0) {
-                run_finish(run, RESULT_RETRY, "one of its children cannot be deleted: %s", strerror(-r));
-        } else if (r == 0) {
-                dependent->settled = dependents->prune.left == left;
-                dependents->position++;
-                dependents_advance(dependents);
-        }
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure == KUBE_FAILURE_NONE)
+                return take_to_prune(dependents, dependent, &answer.response);
+        if (!kube_error_is_not_found(&answer.response.error))
+                return dependents_take_failure(dependents, dependent, "cannot be looked at",
+                                               &answer.response);
+        dependent->settled = true;
+        return 0;
 }
 
-/* Finds the resource. 0: the dependent is where the record says; 1: its kind is being looked up, or the
- * run was ended; 2: nothing is left to do. A kind that was namespaced and is not now, or the reverse, is
- * another kind of the same name. */
-static int find_place(struct dependents *dependents, struct dependent *dependent)
+/* Finds the resource. 1: the dependent is where the record says; 2: nothing is left to do; else as
+ * dependents_resolve(). A kind that was namespaced and is not now, or the reverse, is another kind of the same name. */
+static int find_place(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         int r = dependents_resolve(dependents, dependent);
 
-        if (r != 0 || dependent->resource.namespaced == (dependent->namespace_name[0] != '\0'))
+        if (r <= 0 || dependent->resource.namespaced == (dependent->namespace_name[0] != '\0'))
                 return r;
         if (dependent->lookups > 0)
                 return 2;
@@ -436,33 +419,36 @@ static bool comes_in_second_pass(const struct dependents *dependents, const stru
                dependents->prune.elsewhere == dependent_may_refer(&dependents->owner, dependent);
 }
 
-/* Dependents that the answer has left out are deleted once all wanted ones are there. */
-int prune_next(struct dependents *dependents)
+static int prune_one(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
         int r;
 
-        if (!dependents->prune.begun && comes_later(dependents))
+        if (is_left_alone(dependents, dependent) || comes_in_second_pass(dependents, dependent))
                 return 0;
-        dependents->prune.begun = true;
-        for (; (dependent = dependents_current(dependents)); dependents->position++) {
-                if (is_left_alone(dependents, dependent) || comes_in_second_pass(dependents, dependent))
-                        continue;
-                if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
-                        dependent->settled = true; /* another operator has it now */
-                        continue;
-                }
-                r = dependent_is_owner(dependent, &dependents->owner) ? 2
-                                                                      : find_place(dependents, dependent);
-                if (r == 0)
-                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_found);
-                if (r != 2)
-                        return r;
-                dependent->settled = true;
+        if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
+                dependent->settled = true; /* another operator has it now */
+                return 0;
         }
-        if (!dependents->cleanup || dependents->prune.elsewhere)
+        r = dependent_is_owner(dependent, &dependents->owner) ? 2 : find_place(dependents, dependent);
+        if (r == -ENXIO)
+                return prune_search_kind(dependents, dependent);
+        if (r == 1)
+                return look_before_prune(dependents, dependent);
+        dependent->settled = dependent->settled || r == 2;
+        return r < 0 ? r : 0;
+}
+
+/* Dependents that the answer has left out are deleted once all wanted ones are there. */
+int prune_left_out(struct dependents *dependents)
+{
+        int r;
+
+        if (comes_later(dependents))
                 return 0;
+        dependents->pruning = true;
+        r = dependents_each(dependents, &dependents->known, true, prune_one);
+        if (r < 0 || !dependents->cleanup)
+                return r;
         dependents->prune.elsewhere = true;
-        dependents->position = 0;
-        return prune_next(dependents);
+        return dependents_each(dependents, &dependents->known, true, prune_one);
 }

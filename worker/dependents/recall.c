@@ -56,8 +56,7 @@ static void drop_left_alone(const struct dependents *dependents, struct dependen
 /* The run did not come as far as to know what the object has now. */
 static bool kinds_are_as_before(const struct dependents *dependents, const char *record)
 {
-        return !dependents || dependents->present ||
-               (!record && (dependents->cleanup || dependents->undo)) ||
+        return !dependents || (!record && (dependents->cleanup || dependents->undo)) ||
                (dependents->lost.count > 0 && !dependents->recall.done);
 }
 
@@ -286,10 +285,16 @@ static bool is_ours(const struct dependents *dependents, const struct dependent 
                 (view.whose == OWNERSHIP_FORMER && strcmp(view.id, id) == 0));
 }
 
+struct page {
+        struct dependents *dependents;
+        const struct dependent *kind;
+};
+
 static int take_item(const char *item, size_t size, void *userdata)
 {
-        struct dependents *dependents = userdata;
-        const struct dependent *kind = dependents_current(dependents);
+        const struct page *page = userdata;
+        struct dependents *dependents = page->dependents;
+        const struct dependent *kind = page->kind;
         struct dependent dependent = {.index = dependents->known.count};
         struct dependent *known;
         struct scan_object object;
@@ -325,105 +330,112 @@ static void drop_kept(struct dependents *dependents)
                         dependent_list_has(&dependents->kept, &dependents->known.item[i]);
 }
 
-static int take_list(struct dependents *dependents, const struct kube_response *response)
+/* next: the continue token; NULL: the first page, or the last one. 1: there are more pages; 0: that was the last one. */
+static int take_list(struct dependents *dependents, const struct dependent *kind,
+                     const struct kube_response *response, char **next)
 {
         _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
+        struct page page = {dependents, kind};
         struct scan_list_metadata metadata;
-        int r = scan_list_new(ITEM_MAX, take_item, dependents, &list);
+        int r = scan_list_new(ITEM_MAX, take_item, &page, &list);
 
         if (r >= 0)
                 r = scan_list_feed(list, response->body, response->body_size);
         if (r >= 0)
                 r = scan_list_finish(list, &metadata);
-        if (r >= 0 && scan_list_is_endless(&metadata, dependents->recall.next_page))
+        if (r >= 0 && scan_list_is_endless(&metadata, *next))
                 r = -ELOOP;
         if (r < 0)
                 return r;
-        free(dependents->recall.next_page);
-        dependents->recall.next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
-        if (metadata.continue_token[0])
-                return dependents->recall.next_page ? 0 : -ENOMEM;
-        dependents->position++;
-        return 0;
+        free(TAKE_PTR(*next));
+        if (!metadata.continue_token[0])
+                return 0;
+        *next = strdup(metadata.continue_token);
+        return *next ? 1 : -ENOMEM;
 }
 
-static void on_listed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
+static int ask_for_page(const struct dependents *dependents, const struct dependent *kind, const char *next,
+                        struct kube_answer *ret) _suspends_
 {
-        struct dependents *dependents = userdata;
-        struct run *run = dependents->run;
-        int r = 0;
-
-        run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = take_list(dependents, response);
-        } else if (kube_error_is_gone(&response->error) && dependents->recall.next_page) {
-                free(TAKE_PTR(dependents->recall.next_page)); /* the list begins again */
-        } else if (!dependents_take_failure(dependents, "cannot be looked for", response)) {
-                return;
-        }
-        if (r < 0)
-                run_finish(run, RESULT_RETRY, "the list of its children cannot be understood: %s",
-                           r == -ELOOP ? SCAN_LIST_ENDLESS : strerror(-r));
-        else
-                dependents_advance(dependents);
-}
-
-static int list_kind(struct dependents *dependents, const struct dependent *kind)
-{
-        struct run *run = dependents->run;
-        _cleanup_free_ char *base = NULL;
+        const char *namespace_name = kind->namespace_name[0] ? kind->namespace_name : NULL;
+        _cleanup_free_ char *base = kube_path(&kind->resource, namespace_name, NULL, NULL);
         _cleanup_text_ struct text path = TEXT_EMPTY, selector = TEXT_EMPTY;
         struct kube_request request = {
                 .method = "GET",
                 .accept = PARTIAL_LIST,
                 .timeout_usec = TIMEOUT_USEC,
-                .on_done = on_listed,
-                .userdata = dependents,
         };
-        const char *namespace_name = kind->namespace_name[0] ? kind->namespace_name : NULL;
-        int r;
 
-        base = kube_path(&kind->resource, namespace_name, NULL, NULL);
         text_append_string(&path, base);
         text_printf(&selector, NOTES_PART_OF "=%s", dependents->owner.set);
         kube_path_add(&path, "labelSelector", selector.data);
         kube_path_add(&path, "limit", PAGE);
-        if (dependents->recall.next_page)
-                kube_path_add(&path, "continue", dependents->recall.next_page);
+        if (next)
+                kube_path_add(&path, "continue", next);
         if (!base || path.failed || selector.failed)
                 return -ENOMEM;
         request.path = path.data;
-        r = kube_client_start(run->worker->client, &request, &run->request.transfer);
-        return r < 0 ? r : 1;
+        return run_request(dependents->run, &request, ret);
+}
+
+/* 1: there are more pages; else as for dependents_each(). */
+static int list_page(struct dependents *dependents, struct dependent *kind, char **next) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r = ask_for_page(dependents, kind, *next, &answer);
+
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure == KUBE_FAILURE_NONE) {
+                r = take_list(dependents, kind, &answer.response, next);
+                return r < 0 ? run_finish(dependents->run, RESULT_RETRY,
+                                          "the list of its children cannot be understood: %s",
+                                          r == -ELOOP ? SCAN_LIST_ENDLESS : strerror(-r))
+                             : r;
+        }
+        if (!kube_error_is_gone(&answer.response.error) || !*next)
+                return dependents_take_failure(dependents, kind, "cannot be looked for", &answer.response);
+        free(TAKE_PTR(*next)); /* the list begins again */
+        return 1;
+}
+
+static int list_kind(struct dependents *dependents, struct dependent *kind) _suspends_
+{
+        _cleanup_free_ char *next = NULL;
+        int r = dependents_resolve(dependents, kind);
+
+        if (r == -ENXIO && !dependents_is_believed(dependents))
+                dependents_fail(dependents, kind, "cannot be looked for", dependents->no_kind);
+        if (r <= 0)
+                return r == -ENXIO ? 0 : r;
+        do
+                r = list_page(dependents, kind, &next);
+        while (r > 0);
+        return r;
 }
 
 /* If one kind could not be listed, the dependents that were found are not all of them, so nothing is
  * done. */
-int recall_next(struct dependents *dependents)
+int recall_lost(struct dependents *dependents)
 {
-        struct dependent *kind = dependents_current(dependents);
-        int r;
+        const struct run *run = dependents->run;
+        int r = dependents_each(dependents, &dependents->lost, false, list_kind);
 
-        if (kind) {
-                r = dependents_resolve(dependents, kind);
-                return r != 0 ? r : list_kind(dependents, kind);
-        }
-        if (dependents->failed.count > 0) {
-                dependents_finish_failed(dependents);
-                return 1;
-        }
-        dependents->recall.done = dependents->lost.count > 0;
-        if (dependents->recall.done) {
-                drop_kept(dependents);
-                settle_doubted(dependents);
-        }
+        if (r < 0)
+                return r;
+        if (dependents->failed.count > 0)
+                return -EHOSTDOWN;
+        if (dependents->lost.count == 0)
+                return 0;
+        dependents->recall.done = true;
+        drop_kept(dependents);
+        settle_doubted(dependents);
         /* An object that is new to this watch, and another's before, has lost nothing. */
-        if (dependents->recall.done && dependents->run->object.json && dependents->recall.found > 0)
+        if (run->object.json && dependents->recall.found > 0)
                 log_warning(
                         "watch %s, %s: the list of its children was taken off it or shortened; %zu of them %s "
                         "found by their label",
-                        dependents->run->order->watch, dependents->run->order->key, dependents->recall.found,
+                        run->order->watch, run->order->key, dependents->recall.found,
                         counted(dependents->recall.found, "was", "were"));
         return 0;
 }

@@ -17,8 +17,8 @@ int recall_begin(struct dependents *dependents);
  * (`beyond`, `doubted`). 0, -ENOMEM.
  */
 int recall_doubt(struct dependents *dependents);
-/* A phase (phases.c). */
-int recall_next(struct dependents *dependents);
+/* A phase (children.c). */
+_warn_unused_ int recall_lost(struct dependents *dependents) _suspends_;
 /* For the ledger: how many dependents the object has now, and their kinds, each with its namespace, if it has one, and
  * with the versions that the run knows of (object/child-kinds.h). 0; -ENODATA: they are as before; -ENOMEM. */
 int recall_kinds(const struct run *run, struct text *out);

@@ -10,7 +10,6 @@
 #include "worker/dependents/recall.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
-#include "worker/write/step.h"
 
 #define ANNOTATIONS_MAX                                                                                     \
         ((size_t)256 * 1024) /* bytes of all keys and values of an object: the API server accepts no more */
@@ -70,7 +69,8 @@ int remember_read(struct dependents *dependents)
         return r >= 0 && dependents->recall.doubted ? recall_doubt(dependents) : r;
 }
 
-int remember_join(struct dependents *dependents)
+/* After others have written to the object: adds what stands there to what is known. */
+static int join_record(struct dependents *dependents)
 {
         _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         struct dependent_list found = {0};
@@ -133,24 +133,6 @@ static int record_body(struct dependents *dependents, const struct text *record,
         return body->failed || record->failed || kinds->failed || set.failed || tooling.failed ? -ENOMEM : 0;
 }
 
-static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                step_failed(run, "operator's list of its children", response);
-                return;
-        }
-        run->dependents->remembered = true;
-        if (object_take_result(run, response) < 0 || remember_read(run->dependents) < 0)
-                run_finish(run, RESULT_RETRY,
-                           "the API server's answer to the list of its children cannot be understood");
-        else
-                dependents_advance(run->dependents);
-}
-
 /* What turns out to be somebody else's does not stay in the list: later that would make it look like ours. */
 static bool is_to_be_listed(const struct dependent *dependent)
 {
@@ -177,6 +159,19 @@ static bool is_refused(const struct dependents *dependents, const struct depende
         return false;
 }
 
+/* Another tool has an ApplySet on the same object: neither may delete the other's members. */
+int remember_check_set(struct run *run)
+{
+        _cleanup_free_ char *tooling = notes_find(object_json(run), false, TOOLING_KEY);
+
+        if (run->action != ACTION_RECONCILE || !tooling ||
+            strncmp(tooling, NOTES_TOOLING, strlen("reconciled/")) == 0)
+                return 0;
+        return run_finish(run, RESULT_PERMANENT,
+                          "the object is the parent of another tool's ApplySet (annotation " TOOLING_KEY
+                          "); its children are not touched");
+}
+
 /* ---- whether there is room for it */
 
 struct annotation_count {
@@ -201,7 +196,7 @@ static int count_annotation(struct span key, struct span value, void *userdata)
         return r;
 }
 
-/* Annotations of others count as well. 1: the run was ended. This is no fault of the operator: somebody
+/* Annotations of others count as well. This is no fault of the operator: somebody
  * has to make room on this object. */
 static int check_room(struct run *run, size_t ours)
 {
@@ -217,21 +212,21 @@ static int check_room(struct run *run, size_t ours)
         if (r < 0 || ours + count.size <= ANNOTATIONS_MAX)
                 return r;
         if (ours > ANNOTATIONS_MAX)
-                run_finish(run, RESULT_PERMANENT,
-                           "the handler's answer: children: are too many: the list of their names takes %zu "
-                           "bytes, and an object's annotations hold no more than 256 KiB",
-                           ours);
-        else
-                run_finish(run, RESULT_PERMANENT,
-                           "the list of its children has no room on the object: it takes %zu bytes, the "
-                           "object's other annotations %zu, and all together no more than 256 KiB",
-                           ours, count.size);
-        return 1;
+                return run_finish(
+                        run, RESULT_PERMANENT,
+                        "the handler's answer: children: are too many: the list of their names takes %zu "
+                        "bytes, and an object's annotations hold no more than 256 KiB",
+                        ours);
+        return run_finish(run, RESULT_PERMANENT,
+                          "the list of its children has no room on the object: it takes %zu bytes, the "
+                          "object's other annotations %zu, and all together no more than 256 KiB",
+                          ours, count.size);
 }
 
-int remember_send(struct dependents *dependents)
+/* What is wanted, and what is known and not settled yet. */
+static int write_list(struct dependents *dependents, struct text *body)
 {
-        _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
+        _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY;
         int r;
 
         for (size_t i = 0; i < dependents->wanted.count; i++)
@@ -256,32 +251,79 @@ int remember_send(struct dependents *dependents)
         for (size_t i = 0; i < dependents->beside.count; i++)
                 dependent_group_kinds_add(&kinds, &dependents->beside.item[i]);
         r = check_room(dependents->run, record.size + kinds.size);
-        if (r != 0)
-                return r;
-        r = record_body(dependents, &record, &kinds, &body);
-        if (r >= 0)
-                r = patch_send(dependents->run, NULL, &body, on_recorded, step_again);
-        return r < 0 ? r : 1;
+        return r < 0 ? r : record_body(dependents, &record, &kinds, body);
 }
 
-int remember_next(struct dependents *dependents)
+static int take_recorded(struct dependents *dependents, const struct kube_response *response) _suspends_
 {
-        if (dependents->recall.done && dependents->known.count > 0 && !dependents->remembered)
-                return remember_send(dependents);
-        for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++) {
-                const struct dependent *dependent = &dependents->wanted.item[i];
+        struct run *run = dependents->run;
 
-                if (is_to_be_listed(dependent) && !dependent_list_has(&dependents->known, dependent))
-                        return remember_send(dependents);
-        }
+        if (response->error.failure != KUBE_FAILURE_NONE)
+                return object_refused(run, "operator's list of its children", response);
+        if (object_take_result(run, response) < 0 || remember_read(dependents) < 0)
+                return run_finish(
+                        run, RESULT_RETRY,
+                        "the API server's answer to the list of its children cannot be understood");
         return 0;
 }
 
-int remember_forget_next(struct dependents *dependents)
+int remember_send(struct dependents *dependents)
 {
-        for (size_t i = 0; i < dependents->known.count && !dependents->remembered; i++)
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        struct run *run = dependents->run;
+        int r = write_list(dependents, &body);
+
+        if (r >= 0)
+                r = patch_send(run, NULL, &body, true, &answer);
+        if (r >= 0)
+                r = take_recorded(dependents, &answer.response);
+        if (r != -EAGAIN)
+                return r;
+        r = remember_check_set(run);
+        if (r >= 0)
+                r = join_record(dependents);
+        return r < 0 ? r : -EAGAIN;
+}
+
+/* ---- when it is written */
+
+static bool is_incomplete(const struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (is_to_be_listed(&dependents->wanted.item[i]) &&
+                    !dependent_list_has(&dependents->known, &dependents->wanted.item[i]))
+                        return true;
+        return false;
+}
+
+static bool is_too_long(const struct dependents *dependents)
+{
+        for (size_t i = 0; i < dependents->known.count; i++)
                 if (is_refused(dependents, &dependents->known.item[i]) ||
                     (dependents->known.item[i].settled && dependents->failed.count == 0))
-                        return remember_send(dependents);
-        return 0;
+                        return true;
+        return false;
+}
+
+int remember_wanted(struct dependents *dependents)
+{
+        int r;
+
+        do
+                r = (dependents->recall.done && dependents->known.count > 0) || is_incomplete(dependents)
+                            ? remember_send(dependents)
+                            : 0;
+        while (r == -EAGAIN);
+        return r;
+}
+
+int remember_forget(struct dependents *dependents)
+{
+        int r;
+
+        do
+                r = is_too_long(dependents) ? remember_send(dependents) : 0;
+        while (r == -EAGAIN);
+        return r;
 }

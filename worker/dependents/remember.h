@@ -6,13 +6,12 @@
 
 /* Reads the lists on the object into `known` and `kept`. 0, or that they cannot be read. */
 int remember_read(struct dependents *dependents);
-/* After others have written to the object: adds what stands there to what is known. 0, or that it cannot
- * be read. */
-int remember_join(struct dependents *dependents);
-/* Writes the list: what is wanted, and what is known and not settled yet. 1: sent, or the run was ended;
- * negative: it cannot be sent. */
-int remember_send(struct dependents *dependents);
-/* A phase (phases.c): nothing is made that is not remembered. */
-int remember_next(struct dependents *dependents);
-/* A phase (phases.c): what is settled is forgotten. */
-int remember_forget_next(struct dependents *dependents);
+/* 0; negative: the object is the parent of another tool's ApplySet, and the run has ended. */
+_warn_unused_ int remember_check_set(struct run *run);
+/* Writes the list: what is wanted, and what is known and not settled yet. 0; -EAGAIN: others have written to the object, and
+ * what stands there is known now; another negative: it cannot be sent, or the run has ended. */
+_warn_unused_ int remember_send(struct dependents *dependents) _suspends_;
+/* A phase (children.c): nothing is made that is not remembered. */
+_warn_unused_ int remember_wanted(struct dependents *dependents) _suspends_;
+/* A phase (children.c): what is settled is forgotten. */
+_warn_unused_ int remember_forget(struct dependents *dependents) _suspends_;

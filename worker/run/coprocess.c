@@ -2,6 +2,7 @@
 /* See coprocess.h. */
 #include "worker/run/coprocess.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -23,24 +24,35 @@
 struct coprocess {
         struct worker *worker;
         struct worker_watch *watch;
-        struct process *process; /* NULL: not running */
-        struct run *run;         /* under way; NULL: idle */
-        const struct coprocess_callbacks *callbacks;
-        bool ending;            /* was told to end; the next one is started when it is gone */
-        char failure[160];      /* why the run fails when the process is gone; "": it does not */
-        uint64_t last_id, runs; /* runs of this process */
-        uint64_t answered_id;   /* the newest request that was answered; 0: none */
-        char answered_key[512]; /* and its object */
-        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
-        unsigned deaths;        /* in a row, without an answer between them */
-        uint64_t not_before;    /* CLOCK_BOOTTIME: when it may be started again */
-        sd_event_source *pause; /* before a start */
-        sd_event_source *timer; /* of the timeout */
-        uint64_t timeout_at;    /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
+        struct process *process;         /* NULL: not running */
+        struct run *run;                 /* under way; NULL: idle */
+        struct coprocess_answer *answer; /* of that run */
+        bool ending;                     /* was told to end; the next one is started when it is gone */
+        char failure[160];               /* why the run fails when the process is gone; "": it does not */
+        uint64_t last_id, runs;          /* runs of this process */
+        uint64_t answered_id;            /* the newest request that was answered; 0: none */
+        char answered_key[512];          /* and its object */
+        uint64_t cpu_told;               /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;              /* CLOCK_BOOTTIME: when its usage was last read */
+        unsigned deaths;                 /* in a row, without an answer between them */
+        uint64_t not_before;             /* CLOCK_BOOTTIME: when it may be started again */
+        sd_event_source *timer;          /* of the timeout */
+        uint64_t timeout_at;             /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
 };
 
-static int start_or_wait(struct coprocess *coprocess);
+/* ---- the end of a run's request */
+
+/* run: coprocess->run, taken from there; NULL: there is none. */
+static void end_run(const struct coprocess *coprocess, const struct run *run, enum coprocess_end end,
+                    const char *text, size_t size)
+{
+        if (!run)
+                return;
+        coprocess->answer->end = end;
+        coprocess->answer->text = strndup(text, size);
+        coprocess->answer->size = size;
+        fiber_wake(run->fiber);
+}
 
 /* ---- what it says */
 
@@ -104,13 +116,6 @@ static void look_at_usage(struct coprocess *coprocess, struct run *run)
         note_usage(coprocess, run, &usage);
 }
 
-/* Ends timeout and pause. */
-static void stop_clock(struct coprocess *coprocess)
-{
-        coprocess->timeout_at = 0;
-        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
-}
-
 static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
 {
         coprocess->ending = true;
@@ -121,7 +126,7 @@ static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
 static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
 {
         snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
-        stop_clock(coprocess);
+        coprocess->timeout_at = 0;
         end_process(coprocess, grace_usec);
 }
 
@@ -168,21 +173,16 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
         coprocess->timeout_at = 0;
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        if (cut)
-                coprocess->callbacks->answered_too_much(run);
-        else
-                coprocess->callbacks->answered(run, line, size);
+        end_run(coprocess, run, cut ? COPROCESS_ANSWERED_TOO_MUCH : COPROCESS_ANSWERED, line,
+                cut ? 0 : size);
 }
 
 /* ---- its end */
 
 static void fail_run(struct coprocess *coprocess, const char *why)
 {
-        struct run *run = TAKE_PTR(coprocess->run);
-
-        stop_clock(coprocess);
-        if (run)
-                coprocess->callbacks->failed(run, why);
+        coprocess->timeout_at = 0;
+        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_FAILED, why, strlen(why));
 }
 
 static void note_death(struct coprocess *coprocess)
@@ -232,7 +232,7 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
                 fail_run(coprocess, why);
                 coprocess->worker->on_part_ended(coprocess->worker);
         } else if (expected && !failing && coprocess->run) {
-                (void)start_or_wait(coprocess); /* a run has waited for the old process to go */
+                fiber_wake(coprocess->run->fiber); /* it has waited for the old process to go */
         } else {
                 if (!coprocess->run && !expected)
                         log_warning("watch %s: the handler's process %s; the next run starts another one",
@@ -331,26 +331,9 @@ static int launch(struct coprocess *coprocess)
         return r;
 }
 
-static int on_restart_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct coprocess *coprocess = userdata;
-
-        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
-        (void)start_or_wait(coprocess);
-        return 0;
-}
-
-static int pause_for(struct coprocess *coprocess, uint64_t usec)
-{
-        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
-        return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->pause,
-                                          CLOCK_MONOTONIC, usec, 1, on_restart_pause_over, coprocess);
-}
-
 static void cannot_start(struct coprocess *coprocess, int status)
 {
         bool is_there = coprocess->process || status == -ENOMEM;
-        struct run *run;
         char why[512];
 
         /* A process that does not listen any more is of no use to the next run either. */
@@ -363,34 +346,26 @@ static void cannot_start(struct coprocess *coprocess, int status)
                 fail_run(coprocess, why);
                 return;
         }
-        stop_clock(coprocess);
-        run = TAKE_PTR(coprocess->run);
-        if (run)
-                coprocess->callbacks->not_started(run, why);
+        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
 }
 
-/* Starts the process, or waits, for the run under way. After a failure that run has ended, or
- * (-ECANCELED) the whole worker. */
-static int start_or_wait(struct coprocess *coprocess)
+/* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for, and after a
+ * death there is a pause. */
+static int make_ready(struct coprocess *coprocess) _suspends_
 {
-        uint64_t now = clock_boottime_usec();
-        int r;
+        const struct run *run = coprocess->run;
+        int r = 0;
 
-        if (coprocess->process)
-                r = coprocess->ending
-                            ? 0
-                            : send_request(coprocess); /* ending: on_coprocess_done() comes back here */
-        else if (coprocess->not_before > now)
-                r = pause_for(coprocess, coprocess->not_before - now);
-        else {
-                r = launch(coprocess);
-                if (r >= 0)
-                        r = send_request(coprocess);
+        while (r >= 0 && coprocess->run && !run->dropped && (!coprocess->process || coprocess->ending)) {
+                uint64_t now = clock_boottime_usec();
+
+                if (coprocess->process)
+                        (void)!fiber_suspend("the end of the former handler process");
+                else if (coprocess->not_before > now)
+                        r = fiber_sleep(coprocess->not_before - now, "the handler to be started again");
+                else
+                        r = launch(coprocess);
         }
-        if (r == -E2BIG)
-                run_finish_too_large(TAKE_PTR(coprocess->run));
-        else if (r < 0 && r != -ECANCELED)
-                cannot_start(coprocess, r);
         return r;
 }
 
@@ -408,16 +383,32 @@ static struct coprocess *coprocess_of(struct run *run)
         return watch->coprocess;
 }
 
-int coprocess_run(struct run *run, const struct coprocess_callbacks *callbacks)
+int coprocess_ask(struct run *run, struct coprocess_answer *ret)
 {
         struct coprocess *coprocess = coprocess_of(run);
+        int r;
 
         if (!coprocess)
                 return -ENOMEM;
+        assert(!coprocess->run);
         coprocess->run = run;
-        coprocess->callbacks = callbacks;
-        (void)start_or_wait(coprocess); /* a failure has ended the run */
-        return 0;
+        coprocess->answer = ret;
+        r = make_ready(coprocess);
+        if (r >= 0 && coprocess->run)
+                r = send_request(coprocess);
+        if (r == -E2BIG)
+                end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_TOO_LARGE, "", 0);
+        else if (r < 0 && coprocess->run && !run->dropped)
+                cannot_start(coprocess, r);
+        while (coprocess->run && !run->dropped)
+                (void)!fiber_suspend("the handler's answer");
+        coprocess->run = NULL;
+        return run->dropped ? -ECANCELED : 0;
+}
+
+void coprocess_answer_done(struct coprocess_answer *answer)
+{
+        free(answer->text);
 }
 
 /* ---- ends from outside */
@@ -429,10 +420,12 @@ bool coprocess_cancel(struct run *run, uint64_t grace_usec)
 
         if (!coprocess || coprocess->run != run)
                 return false;
-        if (coprocess->process)
+        if (coprocess->process) {
                 end_with_run(coprocess, grace_usec, why);
-        else
-                fail_run(coprocess, why);
+                return true;
+        }
+        fail_run(coprocess, why);
+        fiber_cancel(run->fiber); /* the pause before a start is over */
         return true;
 }
 
@@ -452,7 +445,6 @@ void coprocess_free(struct coprocess *coprocess)
         if (!coprocess)
                 return;
         process_free(coprocess->process);
-        sd_event_source_disable_unref(coprocess->pause);
         sd_event_source_disable_unref(coprocess->timer);
         free(coprocess);
 }

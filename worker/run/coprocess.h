@@ -6,21 +6,29 @@
  * started anew when a run exceeds its timeout, and after so many runs or so much memory (recycle); when it
  * dies by itself, the next start waits, longer each time.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 struct coprocess;
 
-/* How a run's request ended: exactly one of these is called. */
-struct coprocess_callbacks {
-        /* `line` is the handler's answer; it may have an "id". Borrowed. */
-        void (*answered)(struct run *run, const char *line, size_t size);
-        void (*answered_too_much)(struct run *run); /* more than PROCESS_ANSWER_MAX */
-        void (*failed)(struct run *run, const char *why);
-        void (*not_started)(struct run *run, const char *why); /* there is no process, whatever it asks */
+/* How a run's request ended. */
+enum coprocess_end {
+        COPROCESS_ANSWERED,          /* with `text`, which may have an "id"; NULL: no memory for it */
+        COPROCESS_ANSWERED_TOO_MUCH, /* more than PROCESS_ANSWER_MAX */
+        COPROCESS_FAILED,            /* `text` says why; likewise: */
+        COPROCESS_NOT_STARTED,       /* there is no process, whatever it asks */
+        COPROCESS_TOO_LARGE,         /* the request is, as run->excess says */
 };
 
-/* Sends the run's request; one that is too large ends the run. 0, -ENOMEM. */
-int coprocess_run(struct run *run, const struct coprocess_callbacks *callbacks);
+struct coprocess_answer {
+        enum coprocess_end end;
+        char *text;
+        size_t size;
+};
+
+/* Sends the run's request and waits until it has ended: however the run is cut off, no other one may work on the object
+ * before that. 0: *ret, which is the caller's also then; -ENOMEM; -ECANCELED: the worker ends. */
+_warn_unused_ int coprocess_ask(struct run *run, struct coprocess_answer *ret) _suspends_;
+void coprocess_answer_done(struct coprocess_answer *answer);
 /* Ends the run together with the process that works on it; false: none does. */
 bool coprocess_cancel(struct run *run, uint64_t grace_usec);
 /* Ends an idle process: TERM now, KILL after the grace; NULL is allowed. */

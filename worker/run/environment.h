@@ -4,7 +4,7 @@
  * The environment of a handler: what is passed on of ours, what the watch configures, and what tells the
  * handler about its run. No credential of ours, and no socket of systemd, is in it.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* Without what belongs to a single run; the watch owns it. NULL: no memory. */
 char *const *environment_of_watch(struct worker_watch *watch);

@@ -5,7 +5,7 @@
  * namespace, or what a jq program over the object names. A fingerprint tells whether any of it has changed
  * since the last success: when one changes, all objects that might depend on it get a run.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* Fills run->related. 0; -EBADMSG: the program that names the objects fails, `error` has its words; -E2BIG:
  * the request would be too large, `error` says so; -ECANCELED: the worker ends (run_store_damaged); -ENOMEM,

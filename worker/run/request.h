@@ -3,7 +3,7 @@
 /* The request that a handler reads on stdin: one line of JSON. */
 #include "object/scan.h"
 #include "store/owner.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* Appends an object of a store with its apiVersion and kind, which items of a LIST lack. */
 void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,

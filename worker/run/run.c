@@ -1,106 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See run.h. */
+/*
+ * A run: read the object, prepare, run the handler, carry its answer out, say DONE. This file decides the order, and so
+ * calls all the others; none of them calls it.
+ */
 #include "worker/run/run.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <assert.h>
+#include <errno.h>
 #include <string.h>
 
-#include "base/exit-code.h"
-#include "ipc/message-id.h"
-#include "store/suspect.h"
+#include "base/duration.h"
+#include "worker/dependents/children.h"
+#include "worker/dependents/parked/park.h"
+#include "worker/dependents/recall.h"
 #include "worker/recording.h"
+#include "worker/run/handler.h"
+#include "worker/run/reading.h"
+#include "worker/write/event.h"
+#include "worker/write/status.h"
+#include "worker/write/write.h"
 
-void run_go_on(struct run *run, enum run_stage stage)
+/* ---- the end */
+
+static void run_done(struct run *run)
 {
-        run->driver->go_on(run, stage);
+        process_free(run->handler.process);
+        dependents_free(run->dependents);
+        park_forget_resumed(run);
+        answer_done(&run->answer);
+        store_object_done(&run->object);
+        sd_event_source_disable_unref(run->cancel_timer);
+        free(run->json);
+        free(run->recorded);
+        free(run->related.json);
+        shown_done(&run->shown);
+        child_versions_done(&run->versions);
+        free(run->excess);
+        free(run->handler.output);
+        free(run->now.json);
+        free(run->now.version);
+        free(run->own.version);
+        free(run->end.text);
+        free(run->parked.plan);
+        run_forget_writes(run);
 }
 
-void run_finish(struct run *run, enum run_result result, const char *format, ...)
+/* When the operator stops, a success still counts, and a plan that was begun stays on record. */
+static bool is_kept(enum run_result result)
 {
-        char text[RUN_MESSAGE_MAX];
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        utf8_clean(text);
-        run->driver->finished(run, result, text);
+        return result == RESULT_SUCCESS || result == RESULT_SETTLING;
 }
 
-void run_finish_too_large(struct run *run)
+static int report_end(struct run *run)
 {
-        run->handler.ran = false;
-        run_finish(run, RESULT_PERMANENT, "%s", run->excess);
+        enum run_result result = run->end.result;
+        const char *text = run->end.text ? run->end.text : "no memory for its message";
+        struct worker *worker = run->worker;
+        _cleanup_text_ struct text kinds = TEXT_EMPTY;
+        uint64_t now = clock_boottime_usec();
+        bool kinds_known = recall_kinds(run, &kinds) >= 0;
+        struct message_done done = {
+                .sequence = run->order->sequence,
+                .action = run->action,
+                .watch = run->order->watch,
+                .key = run->order->key,
+                .uid = run->order->uid,
+                .result = (run->cancelled && !is_kept(result) ? RESULT_CANCELLED : result),
+                .fingerprint = run->fingerprint,
+                .resource_version = run->object.resource_version,
+                .own_fingerprint = run->changed ? 0 : run->own.fingerprint,
+                .changed = run->changed,
+                .own_resource_version = run->own.version,
+                .known_version = run->own.known_version,
+                .related = run->related.fingerprint,
+                .kinds = kinds.data,
+                .kinds_known = kinds_known,
+                .settling = run->parked.plan,
+                .settle_after_usec = run->parked.after_usec,
+                .held_usec = run->request.held_until > now ? run->request.held_until - now : 0,
+                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec
+                                      : result == RESULT_RETRY ? run->answer.retry_after_usec
+                                                               : 0,
+                .message = text,
+                .duration_usec = now - run->started,
+                .handler_cpu_usec = run->handler.usage.cpu_usec,
+                .handler_memory_peak = run->handler.usage.memory_peak,
+                .handler_out_of_memory = run->handler.out_of_memory,
+                .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
+                .http_status = (uint64_t)run->request.http_status,
+                .handler_ran = run->handler.ran,
+                .not_started = run->handler.not_started,
+                .write = run->writes.item,
+                .write_count = run->writes.count,
+                .writes_left_out = run->writes.left_out,
+        };
+
+        recorder_run_ended(worker->recorder, run, result, text);
+        recording_end(run, done.result, text);
+        return child_send(worker->child, MESSAGE_DONE, &done);
 }
 
-static void run_forget_last_write(struct run *run)
-{
-        struct record_write *write = &run->writes.item[--run->writes.count];
+/* ---- the order */
 
-        free((char *)(uintptr_t)write->object);
-        free((char *)(uintptr_t)write->fields);
+static int ask_handler(struct run *run) _suspends_
+{
+        int r = children_look(run);
+
+        return r < 0 ? r : handler_run(run);
 }
 
-void run_note_write(struct run *run, enum child_write what, const char *object, const char *fields)
+static void carry_out(struct run *run) _suspends_
 {
-        struct record_write *write = &run->writes.item[run->writes.count];
+        int next = reading_begin(run);
 
-        if (run->writes.count == RUN_WRITES_MAX) {
-                run->writes.left_out++;
+        if (next == RUN_RESUMES)
+                next = children_resume(run);
+        if (next == RUN_ATTEMPTS)
+                next = reading_related(run);
+        if (next == RUN_PREPARES)
+                next = write_prepare(run);
+        if (next == RUN_ASKS)
+                next = ask_handler(run);
+        if (next == RUN_WRITES)
+                next = write_answer(run);
+        assert(next < 0 && (run->end.is_set || run->dropped));
+}
+
+int run_carry_out(struct worker *worker, const struct message_run *order)
+{
+        _cleanup_(run_done) struct run run = {
+                .worker = worker,
+                .watch = worker_watch_find(worker, order->watch),
+                .fiber = fiber_current(),
+                .order = order,
+                .action = order->action,
+                .started = clock_boottime_usec(),
+        };
+        int r = -ECANCELED;
+
+        assert(!worker->run);
+        if (!run.watch)
+                return -EPROTO;
+        worker->run = &run;
+        worker->runs++;
+        carry_out(&run);
+        if (!run.dropped)
+                status_tell_failure(&run); /* in the object's status first */
+        if (!run.dropped)
+                r = report_end(&run);
+        worker->run = NULL;
+        return r;
+}
+
+void run_drop(struct run *run)
+{
+        run->dropped = true;
+        fiber_cancel(run->fiber);
+}
+
+static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct run *run = userdata;
+
+        run_cut_off(run);
+        fiber_cancel(run->fiber);
+        return 0;
+}
+
+void run_cancel(struct run *run, uint64_t grace_usec)
+{
+        uint64_t at = clock_boottime_usec() + grace_usec;
+
+        run->cancelled = true;
+        fiber_ask_to_end(run->fiber);
+        if (handler_end(run, grace_usec))
                 return;
-        }
-        *write = (struct record_write){.what = what, .object = strdup(object), .fields = strdup(fields)};
-        run->writes.count++;
-        if (write->object && write->fields)
+        /* A request in flight may still end; no other one, and no handler, is begun. */
+        if (run->cancel_at > 0 && run->cancel_at <= at)
                 return;
-        run_forget_last_write(run);
-        run->writes.left_out++;
-}
-
-void run_forget_writes(struct run *run)
-{
-        while (run->writes.count > 0)
-                run_forget_last_write(run);
-}
-
-bool run_is_of_deletion(const struct run *run)
-{
-        return run->order->action == ACTION_DELETED || run->action == ACTION_DELETED;
-}
-
-bool run_is_replay(const struct run *run)
-{
-        return run->worker->config->replay_folder[0] != '\0';
-}
-
-/* Trying again would read the same. Only the watcher may build the store anew, when it starts. */
-int run_store_damaged(const struct run *run, const struct record_watch *config)
-{
-        (void)store_suspect_mark(config->store_folder, "it has a wrong checksum");
-        return child_fatal(run->worker->child, EXIT_CODE_IO, run->order->watch, NULL,
-                           "the object store of watch %s is damaged: a checksum that was read for %s is "
-                           "wrong; the next start builds it anew from the API server",
-                           config->name, run->order->key);
-}
-
-void run_log_line(const char *line, void *userdata)
-{
-        const struct run *run = userdata;
-        char attempt[24], sequence[24];
-
-        if (recording_is_by_hand(run->worker->recording)) {
-                fprintf(stderr, "%s\n", line);
-                return;
-        }
-        snprintf(attempt, sizeof(attempt), "%llu", (unsigned long long)run->order->attempt);
-        snprintf(sequence, sizeof(sequence), "%llu", (unsigned long long)run->order->sequence);
-        log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
-                  LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
-                             {"RECONCILED_UID", run->order->uid},
-                             {"RECONCILED_ACTION", run_action_name(run->action)},
-                             {"RECONCILED_ATTEMPT", attempt}, {"RECONCILED_RUN", sequence}),
-                  "%s", line);
+        run->cancel_at = at;
+        run->cancel_timer = sd_event_source_disable_unref(run->cancel_timer);
+        if (sd_event_add_time_relative(run->worker->child->event, &run->cancel_timer, CLOCK_MONOTONIC,
+                                       grace_usec, 1, on_cancel_overdue, run) < 0)
+                on_cancel_overdue(NULL, 0, run);
 }

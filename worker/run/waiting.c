@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "worker/run/stages.h"
+#include "worker/run/run.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one run that others wait for */
 
@@ -79,70 +79,66 @@ static int be_patient(struct worker *worker)
         return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
 }
 
-static int begin_next(struct worker *worker)
+static void carry_out_runs(void *userdata);
+
+static int start_fiber(struct worker *worker)
 {
-        _cleanup_message_ struct message *message = worker->waiting.run[0];
+        return fiber_start(worker->fibers, "runs", carry_out_runs, worker, &worker->waiting.runner);
+}
+
+static struct message *take_first(struct worker *worker)
+{
+        struct message *message = worker->waiting.run[0];
 
         worker->waiting.count--;
         memmove(worker->waiting.run, worker->waiting.run + 1,
                 worker->waiting.count * sizeof(struct message *));
-        return run_start(worker, &message);
+        return message;
 }
 
-/* Runs that end as soon as they begin are followed by the next one at once: nothing else would wake us. */
-static int before_sleep(sd_event_source *source _unused_, void *userdata)
+static int carry_out_first(struct worker *worker) _suspends_
+{
+        _cleanup_message_ struct message *message = take_first(worker);
+        int r = run_carry_out(worker, &message->run);
+
+        if (r == -ECANCELED || (r < 0 && !worker->stopping))
+                return r;
+        worker->on_run_ended(worker);
+        return 0;
+}
+
+/* The fiber: one run after the other, as long as there are any. So runs that end as soon as they begin cost no turn of the
+ * loop each. After one that was asked to end comes another fiber, which was not. */
+static void carry_out_runs(void *userdata) _suspends_
 {
         struct worker *worker = userdata;
         int r = 0;
 
-        while (r >= 0 && !worker->run && worker->waiting.count > 0)
-                r = begin_next(worker);
-        if (r < 0)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be started: %s",
-                            strerror(-r));
-        return 0;
-}
-
-static int never(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata _unused_)
-{
-        return 0;
-}
-
-/* The next run is begun before the loop sleeps, by a source that does nothing else. It cannot begin where
- * the run before it ends, because the caller is still in the middle of that; and a turn of its own would
- * cost as much as a short run. */
-static int begin_before_sleep(struct worker *worker)
-{
-        int r;
-
-        if (worker->waiting.next)
-                return 0;
-        r = sd_event_add_time(worker->child->event, &worker->waiting.next, CLOCK_MONOTONIC, UINT64_MAX, 0,
-                              never, worker);
-        return r < 0 ? r : sd_event_source_set_prepare(worker->waiting.next, before_sleep);
+        while (r >= 0 && worker->waiting.count > 0 && !fiber_is_ending(worker->waiting.runner))
+                r = carry_out_first(worker);
+        worker->waiting.runner = NULL;
+        if (r >= 0 && worker->waiting.count > 0)
+                r = start_fiber(worker);
+        if (r < 0 && r != -ECANCELED)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "a run cannot be carried out, or its end cannot be reported: %s", strerror(-r));
 }
 
 int waiting_take(struct worker *worker, struct message **message)
 {
-        int r;
-
         if (worker->stopping)
                 return give_back(worker, &(*message)->run);
-        if (!worker->run && worker->waiting.count == 0)
-                return run_start(worker, message);
         if (worker->waiting.count == WORKER_WAITING_MAX)
                 return -EPROTO;
-        r = begin_before_sleep(worker);
-        if (r < 0)
-                return r;
         worker->waiting.run[worker->waiting.count++] = TAKE_PTR(*message);
-        return be_patient(worker);
+        if (worker->waiting.runner)
+                return be_patient(worker);
+        return start_fiber(worker);
 }
 
 void waiting_done(struct worker *worker)
 {
         while (worker->waiting.count > 0)
                 message_free(worker->waiting.run[--worker->waiting.count]);
-        sd_event_source_disable_unref(worker->waiting.next);
         sd_event_source_disable_unref(worker->waiting.patience);
 }

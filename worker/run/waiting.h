@@ -7,8 +7,8 @@
  */
 #include "worker/worker.h"
 
-/* Begins the run or keeps it until those before it have ended; the message is taken. 0; -EPROTO: there are
- * too many; or that one cannot be kept or given back. */
+/* The run begins when those before it have ended; the message is taken. 0; -EPROTO: there are too many; or that one
+ * cannot be begun or given back. */
 int waiting_take(struct worker *worker, struct message **message);
 /* Gives all back that have not begun. 0, or the channel's errno. */
 int waiting_return(struct worker *worker);

@@ -11,7 +11,7 @@
 #include "kube/path.h"
 #include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 #include "worker/write/refusal.h"
 #include "worker/write/series.h"
 #include "worker/write/status.h"

@@ -10,7 +10,7 @@
  * passes through the supervisor as the API server gets. A worker that is about to end writes by itself what
  * was not told to others.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 int recorder_new(struct worker *worker, struct recorder **ret); /* 0, -ENOMEM */
 void recorder_free(struct recorder *recorder);

@@ -13,7 +13,6 @@
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
-#include "worker/write/step.h"
 
 #define ORPHANED_NAME "orphaned"
 
@@ -78,8 +77,7 @@ int finalizer_is_there(struct run *run)
         text_done(&finalizers.all);
         if (r >= 0)
                 return finalizers.has_ours;
-        run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
-        return r;
+        return run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
 }
 
 /* An object that is being deleted gets no finalizer. Of one that is not selected any more ours is taken off
@@ -132,35 +130,36 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         return r;
 }
 
-static void on_finalizer_written(struct kube_transfer *transfer _unused_,
-                                 const struct kube_response *response, void *userdata)
+/* Takes the answer to `what`, `name` for short. show: the handler is to see the object as it is now. */
+static int take_written(struct run *run, const char *what, const char *name, bool show,
+                        const struct kube_response *response) _suspends_
 {
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        /* An object that was released is finished, whatever others have changed meanwhile. */
-        if (run->carrying_out && run->action == ACTION_FINALIZE)
-                run->now.foreign = false;
-        if (kube_error_is_not_found(&response->error) && (run->carrying_out || run->released))
-                step_done(run); /* the object is gone, as intended */
-        else if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "operator's finalizer", response);
-        else if (object_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
-                run_finish(run, RESULT_RETRY,
-                           "the API server's answer to the finalizer cannot be understood");
-        else
-                step_done(run);
+        if (response->error.failure != KUBE_FAILURE_NONE)
+                return object_refused(run, what, response);
+        if (object_take_result(run, response) < 0 || (show && show_current(run) < 0))
+                return run_finish(run, RESULT_RETRY, "the API server's answer to %s cannot be understood",
+                                  name);
+        return 0;
 }
 
 int finalizer_send(struct run *run)
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r;
 
-        run->released = run->action == ACTION_UNSELECTED && !run->carrying_out;
-        r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
-
-        return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again);
+        run->released = run->action == ACTION_UNSELECTED && !run->answered;
+        r = finalizer_body(run, !run->answered && run->watch->config->finalizer, &body);
+        if (r >= 0)
+                r = patch_send(run, NULL, &body, true, &answer);
+        if (r < 0)
+                return r;
+        /* An object that was released is finished, whatever others have changed meanwhile. */
+        if (run->answered && run->action == ACTION_FINALIZE)
+                run->now.foreign = false;
+        if (kube_error_is_not_found(&answer.response.error) && (run->answered || run->released))
+                return 0; /* the object is gone, as intended */
+        return take_written(run, "operator's finalizer", "the finalizer", !run->answered, &answer.response);
 }
 
 /* ---- what an operator has noted under a name that it had before */
@@ -216,22 +215,9 @@ int notes_are_former(struct run *run)
         return run->object.json && !run_is_of_deletion(run) && rename_notes(run, &annotations);
 }
 
-static void on_renamed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "operator's notes under its new name", response);
-        else if (object_take_result(run, response) < 0 || show_current(run) < 0)
-                run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
-        else
-                step_done(run);
-}
-
 int notes_rename(struct run *run)
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text body = TEXT_EMPTY, annotations = TEXT_EMPTY;
         struct finalizers finalizers;
         int r = finalizers_read(run, &finalizers);
@@ -253,7 +239,11 @@ int notes_rename(struct run *run)
         if (r >= 0 && (finalizers.all.failed || body.failed || annotations.failed))
                 r = -ENOMEM;
         text_done(&finalizers.all);
-        return r < 0 ? r : patch_send(run, NULL, &body, on_renamed, step_again);
+        if (r >= 0)
+                r = patch_send(run, NULL, &body, true, &answer);
+        return r < 0 ? r
+                     : take_written(run, "operator's notes under its new name", "a note", true,
+                                    &answer.response);
 }
 
 /* ---- the finalizer of the garbage collector, and the note that it was there */
@@ -289,25 +279,11 @@ int orphan_is_unnoted(struct run *run)
                !is_noted(run);
 }
 
-static void on_noted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        if (kube_error_is_not_found(&response->error))
-                step_done(run);
-        else if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run, "operator's note that its children are orphaned", response);
-        else if (object_take_result(run, response) < 0)
-                run_finish(run, RESULT_RETRY, "the API server's answer to a note cannot be understood");
-        else
-                step_done(run);
-}
-
 int orphan_send(struct run *run)
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r;
 
         text_append_string(&body, "{\"metadata\":{\"uid\":");
         text_json_string(&body, run->order->uid);
@@ -317,5 +293,9 @@ int orphan_send(struct run *run)
                     ",\"annotations\":{\"%s/" ORPHANED_NAME "\":", run->worker->config->operator_name);
         text_json_string(&body, run->order->uid);
         text_append_string(&body, "}}}");
-        return body.failed ? -ENOMEM : patch_send(run, NULL, &body, on_noted, step_again);
+        r = body.failed ? -ENOMEM : patch_send(run, NULL, &body, true, &answer);
+        if (r < 0 || kube_error_is_not_found(&answer.response.error))
+                return r;
+        return take_written(run, "operator's note that its children are orphaned", "a note", false,
+                            &answer.response);
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Our finalizer on the run's object, and what goes from one watch of a kind to another with it. */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* Whether it is on the object: 1, 0; negative: the run was ended. */
+/* Whether it is on the object: 1, 0; negative: the run has ended. */
 int finalizer_is_there(struct run *run);
 /* Steps of write.c, before the handler and last of all: whether it must be put on or taken off. 1, 0;
- * negative: the run was ended. */
+ * negative: the run has ended. */
 int finalizer_is_wrong(struct run *run);
 int finalizer_must_go(struct run *run);
-/* Writes it, in both steps. 0, or why it cannot be started. */
-int finalizer_send(struct run *run);
+/* Writes it, in both steps. As what each step sends (write.c): 0; -EAGAIN: it begins again, with the object as it is now;
+ * another negative: why it cannot be sent, or the run has ended. */
+_warn_unused_ int finalizer_send(struct run *run) _suspends_;
 
 /* A step of write.c, before the handler: notes of the watch under a former name of the operator get its present name. */
 int notes_are_former(struct run *run);
-int notes_rename(struct run *run);
+_warn_unused_ int notes_rename(struct run *run) _suspends_;
 
 /*
  * An object that is deleted with --cascade=orphan: its children stay. The API server puts the finalizer `orphan` on it, and the
@@ -26,4 +27,4 @@ int notes_rename(struct run *run);
 bool orphan_is_wanted(const struct run *run);
 /* A step of write.c, before the handler: writes the annotation. */
 int orphan_is_unnoted(struct run *run);
-int orphan_send(struct run *run);
+_warn_unused_ int orphan_send(struct run *run) _suspends_;

@@ -157,7 +157,7 @@ bool leaving_waits(const struct run *run)
         return has_others && is_selected && (!run->order->taken || is_to_be_held);
 }
 
-void leaving_park(struct run *run)
+int leaving_park(struct run *run)
 {
         uint64_t now = park_now(run), since = waits_since(run), after;
 
@@ -169,8 +169,7 @@ void leaving_park(struct run *run)
                 run->parked.plan = NULL;
         run->parked.after_usec = after;
         if (run->parked.plan)
-                run_finish(run, RESULT_SETTLING,
-                           "another watch of its kind selects it, and has not run yet");
-        else
-                run_finish(run, RESULT_RETRY, "no memory to wait for another watch of its kind");
+                return run_finish(run, RESULT_SETTLING,
+                                  "another watch of its kind selects it, and has not run yet");
+        return run_finish(run, RESULT_RETRY, "no memory to wait for another watch of its kind");
 }

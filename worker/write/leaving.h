@@ -7,12 +7,12 @@
  * again later.
  */
 #include "object/scan.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* Whether the run has to wait: another watch of the kind selects the object, and does not have it yet. */
 bool leaving_waits(const struct run *run);
 /* Ends the run, which goes on later. */
-void leaving_park(struct run *run);
+int leaving_park(struct run *run);
 /* Whether the run has waited before; then its handler was told already. */
 bool leaving_is_told(const struct run *run);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "kube/discovery.h"
 #include "kube/path.h"
 #include "object/fingerprint.h"
 #include "worker/write/refusal.h"
@@ -54,16 +53,13 @@ uint64_t object_essence(const struct run *run)
         return essence;
 }
 
-int object_get(struct run *run,
-               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+int object_get(struct run *run, struct kube_answer *ret)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
         struct kube_request request = {
                 .method = "GET",
                 .accept = run->watch->config->metadata_only ? PARTIAL : NULL,
                 .timeout_usec = GET_TIMEOUT_USEC,
-                .on_done = on_done,
-                .userdata = run,
         };
         int r = kube_key_split(run->order->key, &namespace_name, &name);
 
@@ -71,7 +67,7 @@ int object_get(struct run *run,
                 return r;
         path = kube_path(&run->watch->resource, namespace_name, name, NULL);
         request.path = path;
-        return path ? kube_client_start(run->worker->client, &request, &run->request.transfer) : -ENOMEM;
+        return path ? run_request(run, &request, ret) : -ENOMEM;
 }
 
 /* ---- after a write */
@@ -119,41 +115,91 @@ int object_take_result(struct run *run, const struct kube_response *response)
         run->now.json = copy;
         free(run->now.version);
         run->now.version = strdup(version);
-        run->patch.conflicts = 0;
+        run->now.conflicts = 0;
         return run->now.version ? 0 : -ENOMEM;
 }
 
 /* ---- discovery, kept for the watch */
 
-static void on_discovered(struct kube_resource *resource, const struct kube_error *error,
-                          const struct kube_response *response, void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.discovery = NULL;
-        if (!resource) {
-                refusal_note(run, response);
-                run_finish(run, refusal_result(error), "the handler's answer could not be written: %s%s",
-                           error->message, error->http_status == 401 ? refusal_advice(error) : "");
-                return;
-        }
-        kube_resource_done(&run->watch->resource);
-        run->watch->resource = *resource;
-        run->watch->discovered = true;
-        run->request.on_discovered(run);
-}
-
-void object_discover(struct run *run, void (*go_on)(struct run *))
+static int look_resource_up(struct run *run) _suspends_
 {
         const struct record_watch *config = run->watch->config;
+        _cleanup_kube_finding_ struct kube_finding found = KUBE_FINDING_EMPTY;
         int r;
 
         run->watch->discovered = false;
         run->request.rediscovered = true;
-        run->request.on_discovered = go_on;
-        r = kube_discovery_start(run->worker->client, config->api_version, config->kind, on_discovered, run,
-                                 &run->request.discovery);
+        r = kube_ask_kind(run->worker->client, config->api_version, config->kind, &found);
+        if (r == -ECANCELED)
+                return run_cut_off(run);
         if (r < 0)
-                run_finish(run, refusal_result_not_started(r), "the answer cannot be written: %s",
-                           strerror(-r));
+                return run_finish(run, refusal_result_not_started(r), "the answer cannot be written: %s",
+                                  strerror(-r));
+        if (!found.resource.plural) {
+                refusal_note(run, &found.response);
+                return run_finish(run, refusal_result(&found.error),
+                                  "the handler's answer could not be written: %s%s", found.error.message,
+                                  found.error.http_status == 401 ? refusal_advice(&found.error) : "");
+        }
+        kube_resource_done(&run->watch->resource);
+        run->watch->resource = found.resource;
+        found.resource = (struct kube_resource){0};
+        run->watch->discovered = true;
+        return 0;
+}
+
+int object_discover(struct run *run)
+{
+        return run->watch->discovered ? 0 : look_resource_up(run);
+}
+
+int object_may_write(struct run *run)
+{
+        int r;
+
+        if (run->cancelled)
+                return run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
+        r = object_discover(run);
+        return r < 0 ? r : 1;
+}
+
+int object_rediscover(struct run *run)
+{
+        int r;
+
+        if (run->request.rediscovered)
+                return 0;
+        r = look_resource_up(run);
+        return r < 0 ? r : -EAGAIN;
+}
+
+int object_fetch(struct run *run, struct kube_answer *ret)
+{
+        const struct kube_error *error = &ret->response.error;
+        int r = object_discover(run);
+
+        if (r < 0)
+                return r;
+        r = object_get(run, ret);
+        if (r < 0)
+                return run_finish(run, refusal_result_not_started(r),
+                                  "the object cannot be read from the API server: %s", strerror(-r));
+        if (error->failure == KUBE_FAILURE_NONE || kube_error_is_not_found(error))
+                return 0;
+        refusal_note(run, &ret->response);
+        return run_finish(run, refusal_result(error), "the object cannot be read from the API server: %s",
+                          error->message);
+}
+
+/* A 404 may mean that the kind, or its status, has moved since discovery. */
+int object_refused(struct run *run, const char *what, const struct kube_response *response)
+{
+        refusal_note(run, response);
+        if (response->error.http_status == 404) {
+                int r = object_rediscover(run);
+
+                if (r < 0)
+                        return r;
+        }
+        return refusal_finish(run, what, &response->error);
 }

@@ -6,7 +6,7 @@
  */
 #include "kube/client.h"
 #include "object/bookkeeping.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* As it is now; borrowed until the next write. */
 const char *object_json(const struct run *run);
@@ -21,12 +21,21 @@ int object_fingerprint(const struct run *run, const char *json, size_t size, uin
  * trigger is. 0: it cannot be read. */
 uint64_t object_essence(const struct run *run);
 
-/* Asks the server for it; a watch with metadataOnly gets its metadata. 0, or why it cannot be asked. */
-int object_get(struct run *run,
-               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* Asks the server for it; a watch with metadataOnly gets its metadata. 0: *ret is the answer, whatever it says; negative:
+ * it cannot be asked. */
+_warn_unused_ int object_get(struct run *run, struct kube_answer *ret) _suspends_;
+/* Looks its resource up and asks for it. 0: it is there, or not found; negative: the run has ended. */
+_warn_unused_ int object_fetch(struct run *run, struct kube_answer *ret) _suspends_;
 /* Takes the answer to a write of ours as what the object is now. The write carried the resourceVersion, so
  * this is exactly what was there and our own change. 0, -ENOMEM, or that it cannot be read. */
 int object_take_result(struct run *run, const struct kube_response *response);
-/* Looks its resource up, and calls go_on(); a failure ends the run. Asked for again, once in a run, where a
- * 404 says that the kind may have moved (run->request.rediscovered). */
-void object_discover(struct run *run, void (*go_on)(struct run *run));
+/* Looks its resource up, unless it is known. 0; negative: the run has ended. */
+_warn_unused_ int object_discover(struct run *run) _suspends_;
+/* Before a write: 1; negative: the operator stops, or the resource cannot be looked up, and the run has ended. */
+_warn_unused_ int object_may_write(struct run *run) _suspends_;
+/* The kind, or its status subresource, may have moved since then: looks it up again, once in a run. -EAGAIN: what was
+ * written begins again; 0: it was looked up in this run; another negative: the run has ended. */
+_warn_unused_ int object_rediscover(struct run *run) _suspends_;
+/* The server refused `what` ("handler's patch", "operator's finalizer" ...). -EAGAIN: after a 404 the resource was looked up
+ * again, and the step begins again; else the run has ended. */
+int object_refused(struct run *run, const char *what, const struct kube_response *response) _suspends_;

@@ -57,7 +57,7 @@ static int take_object(struct run *run, const struct kube_response *response)
 /* Whether the run must end, because the handler has to see the object as it is now. */
 static bool begins_anew(const struct run *run, bool was_going)
 {
-        if (!run->carrying_out && run->now.foreign)
+        if (!run->answered && run->now.foreign)
                 return true;
         if (was_going && !is_going(run->now.json))
                 return true; /* a restored database has undone the deletion: it must not be released */
@@ -65,49 +65,37 @@ static bool begins_anew(const struct run *run, bool was_going)
                is_going(run->now.json);
 }
 
-static void on_read(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
+/* Reads the object again. -EAGAIN: the patch is to be made anew; 0: it cannot be read, and *ret says why; another
+ * negative: the run has ended. */
+static int read_again(struct run *run, struct kube_answer *ret) _suspends_
 {
-        struct run *run = userdata;
         bool was_going = is_going(object_json(run));
         int r;
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                run->patch.on_done(transfer, response, run);
-                return;
-        }
-        r = take_object(run, response);
-        if (r == -ENOENT)
-                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
-        else if (r < 0)
-                run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood: %s",
-                           strerror(-r));
-        else if (begins_anew(run, was_going))
-                run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
-        else
-                run->patch.again(run);
-}
-
-/* ---- reading it */
-
-static void read_again(struct run *run)
-{
-        int r = object_get(run, on_read);
-
+        kube_answer_done(ret);
+        r = object_get(run, ret);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "the object cannot be read again: %s", strerror(-r));
+                return run_finish(run, RESULT_RETRY, "the object cannot be read again: %s", strerror(-r));
+        if (ret->response.error.failure != KUBE_FAILURE_NONE)
+                return 0;
+        r = take_object(run, &ret->response);
+        if (r == -ENOENT)
+                return run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        if (r < 0)
+                return run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood: %s",
+                                  strerror(-r));
+        if (begins_anew(run, was_going))
+                return run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
+        kube_answer_done(ret);
+        return -EAGAIN;
 }
 
-static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct run *run = userdata;
+/* ---- after a conflict */
 
-        run->patch.timer = sd_event_source_disable_unref(run->patch.timer);
-        if (run->cancelled)
-                run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
-        else
-                read_again(run);
-        return 0;
+static bool is_to_be_made_anew(struct run *run, const struct kube_error *error)
+{
+        return error->http_status == 409 && !error->other_uid && !run->cancelled &&
+               error->retry_after_sec <= RETRY_AFTER_MAX && run->now.conflicts++ < TRIES_MAX;
 }
 
 /* The pause is random, so that two writers to one object do not collide again and again; the first time
@@ -116,34 +104,17 @@ static uint64_t pause_after(const struct run *run, const struct kube_error *erro
 {
         if (error->retry_after_sec > 0)
                 return (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        return run->patch.conflicts > 1 ? random_below(PAUSE_USEC * run->patch.conflicts) : 0;
+        return run->now.conflicts > 1 ? random_below(PAUSE_USEC * run->now.conflicts) : 0;
 }
 
-/* Returns false: the conflict is reported as such. */
-static bool begin(struct run *run, const struct kube_error *error)
+static int make_anew(struct run *run, struct kube_answer *ret) _suspends_
 {
-        uint64_t pause;
+        uint64_t pause = pause_after(run, &ret->response.error);
+        int r = pause > 0 ? fiber_sleep(pause, "others to write to the object") : 0;
 
-        if (error->http_status != 409 || error->other_uid || run->cancelled ||
-            error->retry_after_sec > RETRY_AFTER_MAX || run->patch.conflicts++ >= TRIES_MAX)
-                return false;
-        pause = pause_after(run, error);
-        if (pause == 0)
-                read_again(run);
-        else
-                return sd_event_add_time_relative(run->worker->child->event, &run->patch.timer,
-                                                  CLOCK_MONOTONIC, pause, 1, on_pause_over, run) >= 0;
-        return true;
-}
-
-static void on_patched(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && begin(run, &response->error))
-                return;
-        run->patch.on_done(transfer, response, run);
+        if (run->cancelled)
+                return run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
+        return r < 0 ? 0 : read_again(run, ret); /* without a timer the conflict is reported as such */
 }
 
 /* ---- sending */
@@ -163,9 +134,8 @@ static char *patch_path(const struct run *run, const char *subresource)
         return text_take(&path);
 }
 
-int patch_send(struct run *run, const char *subresource, const struct text *body,
-               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
-               void (*again)(struct run *))
+int patch_send(struct run *run, const char *subresource, const struct text *body, bool is_made_anew,
+               struct kube_answer *ret)
 {
         _cleanup_free_ char *path = patch_path(run, subresource);
         struct kube_request request = {
@@ -175,11 +145,11 @@ int patch_send(struct run *run, const char *subresource, const struct text *body
                 .body = body->data,
                 .body_size = body->size,
                 .timeout_usec = TIMEOUT_USEC,
-                .on_done = again ? on_patched : on_done,
-                .userdata = run,
         };
+        int r = path ? run_request(run, &request, ret) : -ENOMEM;
 
-        run->patch.on_done = on_done;
-        run->patch.again = again;
-        return path ? kube_client_start(run->worker->client, &request, &run->request.transfer) : -ENOMEM;
+        if (r < 0 || ret->response.error.failure == KUBE_FAILURE_NONE || !is_made_anew ||
+            !is_to_be_made_anew(run, &ret->response.error))
+                return r;
+        return make_anew(run, ret);
 }

@@ -11,12 +11,15 @@
  * that we write is claimed as known, so that the change runs the handler once more.
  */
 #include "kube/client.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* Sends it. subresource: NULL for the object itself. The body carries uid and resourceVersion. on_done gets
- * the run as its userdata. again: called after a conflict, with the object as it is now; NULL: the patch is
- * only for what was read before, and a conflict goes to on_done. After ten conflicts in a row, or when the
- * object is being deleted now, there is no further attempt. 0, or why it cannot be started. */
-int patch_send(struct run *run, const char *subresource, const struct text *body,
-               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
-               void (*again)(struct run *));
+/*
+ * Sends it. subresource: NULL for the object itself. The body carries uid and resourceVersion. is_made_anew: after a
+ * conflict; else it is only for what was read before. After ten conflicts in a row, or when the object is being deleted
+ * now, there is no further attempt.
+ *
+ * 0: *ret is the answer, whatever it says; -EAGAIN: the patch is to be made anew from the object as it is now; another
+ * negative: it cannot be sent, or the run has ended.
+ */
+_warn_unused_ int patch_send(struct run *run, const char *subresource, const struct text *body,
+                             bool is_made_anew, struct kube_answer *ret) _suspends_;

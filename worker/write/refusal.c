@@ -52,26 +52,25 @@ enum run_result refusal_result_not_started(int status)
         return status == -ENOKEY ? RESULT_UNAVAILABLE : RESULT_RETRY; /* there is no credential yet */
 }
 
-void refusal_finish(struct run *run, const char *what, const struct kube_error *error)
+int refusal_finish(struct run *run, const char *what, const struct kube_error *error)
 {
         char buffer[CONFIDENTIAL_WORDS_MAX];
         const char *words =
                 confidential_words(run->watch->config->confidential, error, buffer, sizeof(buffer));
 
         if (error->other_uid)
-                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
-        else if (error->http_status == 409)
-                run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
-        else if (kube_error_is_not_found(error))
-                run_finish(run, RESULT_STALE, "the object is gone");
-        else if (error->http_status > 0)
-                run_finish(run,
-                           kube_error_blame(error) == KUBE_BLAME_REQUEST ? RESULT_UNRECOVERABLE
-                                                                         : refusal_result(error),
-                           "the API server refused the %s (HTTP %d): %s%s", what, error->http_status, words,
-                           refusal_advice(error));
-        else
-                run_finish(run, refusal_result(error), "the %s could not be written: %s", what, words);
+                return run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        if (error->http_status == 409)
+                return run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
+        if (kube_error_is_not_found(error))
+                return run_finish(run, RESULT_STALE, "the object is gone");
+        if (error->http_status > 0)
+                return run_finish(run,
+                                  kube_error_blame(error) == KUBE_BLAME_REQUEST ? RESULT_UNRECOVERABLE
+                                                                                : refusal_result(error),
+                                  "the API server refused the %s (HTTP %d): %s%s", what, error->http_status,
+                                  words, refusal_advice(error));
+        return run_finish(run, refusal_result(error), "the %s could not be written: %s", what, words);
 }
 
 /* Until then another run would get the same answer, or none: a request that Retry-After holds back counts as

@@ -2,7 +2,7 @@
 #pragma once
 /* Refused and failed requests: what each means for its run, for the other processes, and for people. */
 #include "kube/client.h"
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* The credential of this answer was refused (401): asks the supervisor for a newer one, once for each. */
 void refusal_ask_refresh(struct worker *worker, const struct kube_response *response);
@@ -16,4 +16,4 @@ enum run_result refusal_result_not_started(int status);
 /* Advice for the reader of a refusal: "; ...", or "". */
 const char *refusal_advice(const struct kube_error *error);
 /* Ends the run: `what` ("handler's patch", "operator's finalizer" ...) was refused. */
-void refusal_finish(struct run *run, const char *what, const struct kube_error *error);
+int refusal_finish(struct run *run, const char *what, const struct kube_error *error);

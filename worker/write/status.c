@@ -19,7 +19,18 @@
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
 #include "worker/write/refusal.h"
-#include "worker/write/step.h"
+
+/* A merge patch of the status, with conditions. */
+struct status {
+        cJSON *patch;
+        char *text; /* the same, as it is sent */
+};
+
+static void status_done(struct status *status)
+{
+        cJSON_Delete(status->patch);
+        free(status->text);
+}
 
 /* ---- making it */
 
@@ -88,7 +99,8 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
 }
 
 /* Appends the conditions to the handler's own text: a tree would change large numbers on the way. */
-static int make_text(struct run *run, struct span handlers, const cJSON *conditions)
+static int make_text(const struct run *run, struct span handlers, const cJSON *conditions,
+                     struct status *ret)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
         _cleanup_free_ char *list = conditions ? cJSON_PrintUnformatted(conditions) : NULL;
@@ -104,31 +116,31 @@ static int make_text(struct run *run, struct span handlers, const cJSON *conditi
                             handlers.start && run->answer.status->child ? "," : "", list);
         if (text.failed)
                 return -ENOMEM;
-        free(run->status.text);
-        run->status.text = text_take(&text);
-        return run->status.text ? 0 : -ENOMEM;
+        free(ret->text);
+        ret->text = text_take(&text);
+        return ret->text ? 0 : -ENOMEM;
 }
 
 /* Takes the list. with_answer: together with the handler's status. */
-static int make_status(struct run *run, cJSON *conditions, bool with_answer)
+static int make_status(const struct run *run, cJSON *conditions, bool with_answer, struct status *ret)
 {
         const cJSON *handlers = with_answer ? run->answer.status : NULL;
         cJSON *status = handlers ? cJSON_Duplicate(handlers, true) : cJSON_CreateObject();
-        int r = make_text(run, handlers ? run->answer.status_text : (struct span){0}, conditions);
+        int r = make_text(run, handlers ? run->answer.status_text : (struct span){0}, conditions, ret);
 
         if (!status || (conditions && !cJSON_AddItemToObject(status, "conditions", conditions))) {
                 cJSON_Delete(status);
                 cJSON_Delete(conditions);
                 return -ENOMEM;
         }
-        cJSON_Delete(run->status.patch);
-        run->status.patch = status;
+        cJSON_Delete(ret->patch);
+        ret->patch = status;
         return r;
 }
 
-static bool changes_something(const struct run *run)
+static bool changes_something(const struct run *run, const struct status *status)
 {
-        return merge_effect_on(object_json(run), "status", run->status.patch) != MERGE_SAME;
+        return merge_effect_on(object_json(run), "status", status->patch) != MERGE_SAME;
 }
 
 /* Why the answer's conditions cannot be merged; NULL: they can. */
@@ -141,21 +153,21 @@ static const char *obstacle(const struct run *run)
         return NULL;
 }
 
-int status_prepare(struct run *run)
+/* 1: it would change something; 0: it would not; negative: the run has ended. */
+static int prepare(struct run *run, struct status *ret)
 {
         const char *type = run->watch->config->ready_condition;
         bool tells_ready = wants_ready(run) && run->action == ACTION_RECONCILE;
         struct condition told = {type, "True", "Reconciled", NULL};
         char waiting[512];
         cJSON *list = NULL;
+        int r;
 
         if (!run->answer.status && !run->answer.conditions && !tells_ready)
                 return 0;
         if (run->answer.conditions || tells_ready) {
-                if (obstacle(run)) {
-                        run_finish(run, RESULT_PERMANENT, "the handler's answer: %s", obstacle(run));
-                        return -EINVAL;
-                }
+                if (obstacle(run))
+                        return run_finish(run, RESULT_PERMANENT, "the handler's answer: %s", obstacle(run));
                 told.message = run->answer.message;
                 if (dependents_waiting(run)) {
                         snprintf(waiting, sizeof(waiting), "waiting for ");
@@ -165,46 +177,41 @@ int status_prepare(struct run *run)
                         told = (struct condition){type, "False", "Waiting", waiting};
                 }
                 list = merge_conditions(run, tells_ready ? &told : NULL, true);
-                if (!list) {
-                        run_finish(run, RESULT_RETRY, "no memory for the object's conditions");
-                        return -ENOMEM;
-                }
+                if (!list)
+                        return run_finish(run, RESULT_RETRY, "no memory for the object's conditions");
         }
-        if (make_status(run, list, true) < 0) {
-                run_finish(run, RESULT_RETRY, "no memory for the object's status");
-                return -ENOMEM;
-        }
-        return changes_something(run);
+        r = make_status(run, list, true, ret);
+        if (r < 0)
+                return run_finish(run, RESULT_RETRY, "no memory for the object's status");
+        return changes_something(run, ret);
 }
 
 /* ---- writing it */
 
-static int send(struct run *run,
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
-                void (*again)(struct run *))
+static int send(struct run *run, const struct status *status, struct kube_answer *ret) _suspends_
 {
-        struct span patch = {run->status.text, strlen(run->status.text)};
+        struct span patch = {status->text, strlen(status->text)};
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = merge_body("status", patch, run->order->uid, object_version(run), &body);
 
         return r < 0 ? r
                      : patch_send(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
-                                  on_done, again);
+                                  true, ret);
 }
 
 /* A status that is sent to the resource itself is dropped once the resource has a subresource for it.
  * Fields that the CRD's schema lacks are always dropped: people wonder about that, so it is logged, once. */
-static void check_kept(struct run *run)
+static int check_kept(struct run *run, const struct status *status) _suspends_
 {
         struct worker_watch *watch = run->watch;
 
-        if (merge_effect_on(run->now.json, "status", run->status.patch) != MERGE_CHANGES) {
-                step_done(run);
-                return;
-        }
-        if (!watch->resource.status_subresource && !run->request.rediscovered) {
-                object_discover(run, step_again);
-                return;
+        if (merge_effect_on(run->now.json, "status", status->patch) != MERGE_CHANGES)
+                return 0;
+        if (!watch->resource.status_subresource) {
+                int r = object_rediscover(run);
+
+                if (r < 0)
+                        return r;
         }
         if (!watch->told_status_dropped)
                 log_warning(
@@ -212,29 +219,35 @@ static void check_kept(struct run *run)
                         "all its fields in the CRD's schema? (said once)",
                         run->order->watch, run->order->key);
         watch->told_status_dropped = true;
-        step_done(run);
+        return 0;
 }
 
-static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
+static int write_once(struct run *run, const struct status *status) _suspends_
 {
-        struct run *run = userdata;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r = send(run, status, &answer);
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE)
-                step_failed(run,
-                            run->answer.status || run->answer.conditions ? "handler's status"
-                                                                         : "operator's condition",
-                            response);
-        else if (object_take_result(run, response) < 0)
-                run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
-        else
-                check_kept(run);
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure != KUBE_FAILURE_NONE)
+                return object_refused(run,
+                                      run->answer.status || run->answer.conditions ? "handler's status"
+                                                                                   : "operator's condition",
+                                      &answer.response);
+        if (object_take_result(run, &answer.response) < 0)
+                return run_finish(run, RESULT_RETRY,
+                                  "the API server's answer to the status cannot be understood");
+        return check_kept(run, status);
 }
 
 int status_send(struct run *run)
 {
-        return send(run, on_written, step_again);
+        _cleanup_(status_done) struct status status = {0};
+        int r = prepare(run, &status);
+
+        if (r > 0)
+                r = object_may_write(run);
+        return r > 0 ? write_once(run, &status) : r;
 }
 
 /* ---- a failure */
@@ -280,8 +293,10 @@ static bool carries_more(const struct run *run)
 }
 
 /* Returns false: there is nothing to show, or it cannot be shown. */
-static bool prepare_failure(struct run *run, enum run_result result, const char *text)
+static bool prepare_failure(const struct run *run, struct status *ret)
 {
+        enum run_result result = run->end.result;
+        const char *text = run->end.text;
         struct condition ready = {run->watch->config->ready_condition, "False",
                                   status_failure_reason(run, result), NULL};
         bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
@@ -301,60 +316,37 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
                 return false;
         }
         list = merge_conditions(run, wants_ready(run) ? &ready : NULL, carries_more(run));
-        return list && make_status(run, list, carries_more(run)) >= 0 && changes_something(run);
+        return list && make_status(run, list, carries_more(run), ret) >= 0 && changes_something(run, ret);
 }
 
-static void send_failure(struct run *run);
-
-/* Others have written in between. Ready is a condition of our own, so it is merged with what is there
- * now. */
-static void tell_again(struct run *run)
+static bool is_to_be_told(const struct run *run)
 {
-        if (!run->cancelled && prepare_failure(run, run->status.told_result, run->status.told))
-                send_failure(run);
-        else
-                run_finish(run, run->status.told_result, "%s", run->status.told);
+        return !run_is_replay(run) &&
+               (status_is_failure(run->end.result) || run->end.result == RESULT_SETTLING) &&
+               (wants_ready(run) || carries_more(run)) && run->json && run->end.text && !run->cancelled &&
+               !fingerprint_is_partial(run->object.json, run->object.json_size);
 }
 
-static void on_told(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                    void *userdata)
+void status_tell_failure(struct run *run)
 {
-        struct run *run = userdata;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        _cleanup_(status_done) struct status status = {0};
+        int r;
 
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                refusal_note(run, response);
-                if (response->error.http_status != 404 && response->error.http_status != 409)
-                        log_debug("watch %s, %s: its condition Ready cannot be written: %s",
-                                  run->order->watch, run->order->key, response->error.message);
-        } else {
-                (void)object_take_result(run, response); /* a result that cannot be read claims nothing */
+        if (!is_to_be_told(run) || !prepare_failure(run, &status) || object_discover(run) < 0)
+                return;
+        /* Ready is a condition of our own, so it is merged with what others have written in between. */
+        while ((r = send(run, &status, &answer)) == -EAGAIN)
+                if (run->cancelled || !prepare_failure(run, &status))
+                        return;
+        if (r < 0)
+                return;
+        if (answer.response.error.failure == KUBE_FAILURE_NONE) {
+                (void)object_take_result(run, &answer.response); /* one that cannot be read claims nothing */
+                return;
         }
-        run_finish(run, run->status.told_result, "%s", run->status.told);
-}
-
-static void send_failure(struct run *run)
-{
-        if (send(run, on_told, tell_again) < 0)
-                run_finish(run, run->status.told_result, "%s", run->status.told);
-}
-
-bool status_tell_failure(struct run *run, enum run_result result, const char *text)
-{
-        if (run_is_replay(run) || (!status_is_failure(result) && result != RESULT_SETTLING) ||
-            (!wants_ready(run) && !carries_more(run)) || !run->json || run->cancelled ||
-            run->request.transfer || run->request.discovery ||
-            fingerprint_is_partial(run->object.json, run->object.json_size))
-                return false;
-        if (!prepare_failure(run, result, text))
-                return false;
-        run->status.told = strdup(text);
-        run->status.told_result = result;
-        if (!run->status.told)
-                return false;
-        if (run->watch->discovered)
-                send_failure(run);
-        else
-                object_discover(run, send_failure);
-        return true;
+        refusal_note(run, &answer.response);
+        if (answer.response.error.http_status != 404 && answer.response.error.http_status != 409)
+                log_debug("watch %s, %s: its condition Ready cannot be written: %s", run->order->watch,
+                          run->order->key, answer.response.error.message);
 }

@@ -5,12 +5,11 @@
  * our finalizer, then the answer's `children`, `patch`,
  * `status` and `conditions`, and last the finalizer of an object that is cleaned up.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* Before the handler: puts our finalizer on, where the watch wants one. Ends in run_go_on(run,
- * RUN_STAGE_HANDLER) or run_finish(). */
-void write_prepare(struct run *run);
-/* The handler need not run: does nothing but put our finalizer on again, if it is missing. */
-void write_unneeded(struct run *run);
-/* Carries the answer out; ends in run_finish(). */
-void write_start(struct run *run);
+/* Before the handler. What follows in the order of the run (run-state.h); negative: it has ended. */
+_warn_unused_ int write_prepare(struct run *run) _suspends_;
+/* The handler need not run: does nothing but put our finalizer on again, if it is missing. The run has ended then. */
+_warn_unused_ int write_unneeded(struct run *run) _suspends_;
+/* Carries the answer out. The run has ended then. */
+int write_answer(struct run *run) _suspends_;

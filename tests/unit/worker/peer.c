@@ -112,6 +112,7 @@ static void send_config(struct peer *peer)
                 .children_key = "test.example.com/children",
                 .patched_key = "test.example.com/patched",
                 .trigger = peer->trigger,
+                .trigger_jq = "[.spec, .status | tostring]",
                 .store_folder = store,
                 .handler_exec = exec,
                 .handler_exec_count = ELEMENTS(exec),

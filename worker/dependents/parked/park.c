@@ -11,7 +11,7 @@
 #define SOON_USEC   USEC_PER_SEC
 #define SELDOM_USEC (15 * USEC_PER_SEC)
 
-void park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text)
+int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text)
 {
         _cleanup_text_ struct text written = TEXT_EMPTY;
         int r = park_plan_write(plan, &written);
@@ -21,14 +21,12 @@ void park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec
                         "watch %s, %s: the state of the attempt is too large to keep: its children are not "
                         "restored if it fails, and the next run deletes what the answer leaves out",
                         run->order->watch, run->order->key);
-        if ((r < 0 && r != -E2BIG) || written.size > PARK_PLAN_MAX) {
-                run_finish(run, RESULT_RETRY, "%s; its changes cannot be undone: %s", plan->cause,
-                           strerror(-r));
-                return;
-        }
+        if ((r < 0 && r != -E2BIG) || written.size > PARK_PLAN_MAX)
+                return run_finish(run, RESULT_RETRY, "%s; its changes cannot be undone: %s", plan->cause,
+                                  strerror(-r));
         run->parked.plan = text_take(&written);
         run->parked.after_usec = after_usec;
-        run_finish(run, RESULT_SETTLING, "%s", text);
+        return run_finish(run, RESULT_SETTLING, "%s", text);
 }
 
 uint64_t park_now(const struct run *run)

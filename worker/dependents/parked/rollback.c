@@ -14,7 +14,7 @@
 #define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
 
 /* The list of the plan is borrowed while it is written. */
-bool rollback_begin(struct dependents *dependents, char *cause)
+int rollback_begin(struct dependents *dependents, char *cause)
 {
         struct run *run = dependents->run;
         struct park_plan plan = {
@@ -28,16 +28,13 @@ bool rollback_begin(struct dependents *dependents, char *cause)
         _cleanup_free_ struct dependent *touched = calloc(dependents->wanted.count + 1, sizeof(*touched));
 
         if (!touched || !cause)
-                return false;
+                return 0;
         former_keep(dependents);
         plan.undo.item = touched;
         for (size_t i = 0; i < dependents->wanted.count; i++)
                 if (dependents->wanted.item[i].touched)
                         touched[plan.undo.count++] = dependents->wanted.item[i];
-        if (plan.undo.count == 0)
-                return false;
-        park_run(run, &plan, 0, cause);
-        return true;
+        return plan.undo.count == 0 ? 0 : park_run(run, &plan, 0, cause);
 }
 
 static enum run_result result_of(const struct park_plan *plan)
@@ -46,7 +43,7 @@ static enum run_result result_of(const struct park_plan *plan)
                                                                             : RESULT_RETRY;
 }
 
-void rollback_finish(struct dependents *dependents, const char *trouble)
+int rollback_finish(struct dependents *dependents, const char *trouble)
 {
         _cleanup_free_ struct dependent *left = calloc(dependents->known.count + 1, sizeof(*left));
         struct park_plan plan;
@@ -63,96 +60,81 @@ void rollback_finish(struct dependents *dependents, const char *trouble)
                         left[plan.undo.count++] = dependents->known.item[i];
         if (plan.undo.count == 0) {
                 former_drop(run, &dependents->known);
-                run_finish(run, result_of(&plan), "%s", plan.cause);
-                return;
+                return run_finish(run, result_of(&plan), "%s", plan.cause);
         }
         snprintf(text, sizeof(text), "%.1200s; cleanup of %s %s%s%.400s", plan.cause,
                  dependent_describe(&left[0], name, sizeof(name)),
                  goes_on ? "still running" : "has not ended within its time",
                  trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
         if (goes_on)
-                park_run(run, &plan, plan.silent ? park_silence_delay(dependents) : UNDO_AGAIN_USEC, text);
-        else {
-                former_drop(run, &dependents->known);
-                run_finish(run, result_of(&plan), "%s", text);
-        }
+                return park_run(run, &plan, plan.silent ? park_silence_delay(dependents) : UNDO_AGAIN_USEC,
+                                text);
+        former_drop(run, &dependents->known);
+        return run_finish(run, result_of(&plan), "%s", text);
 }
 
-static void on_restored(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
+/* A dependent that was deleted meanwhile, and perhaps made anew, is not ours any more: it is settled. */
+static int look_before_restore(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                dependents_tell(dependents, dependent, CHILD_CHANGED,
-                                "back to what it was before this attempt");
-                dependent->settled = true;
-                dependents->position++;
-        } else if (!dependents_take_failure(dependents, "cannot be restored", response)) {
-                return;
-        }
-        dependents_advance(dependents);
-}
-
-/* A dependent that was deleted meanwhile, and perhaps made anew, is not ours any more. */
-static void on_still_there(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                           void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_error *error = &answer.response.error;
         struct scan_object object = {0};
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
 
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (dependents_take_failure(dependents, "cannot be looked at", response))
-                        dependents_advance(dependents);
-                return;
-        }
+        if (r < 0)
+                return r;
+        if (error->failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(error))
+                return dependents_take_failure(dependents, dependent, "cannot be looked at",
+                                               &answer.response);
         dependent->looked = true;
-        if (response->error.failure != KUBE_FAILURE_NONE ||
-            scan_object(response->body, response->body_size, &object) < 0 ||
-            object.deletion_timestamp.start ||
-            (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid))) {
-                dependent->settled = true;
-                dependents->position++;
-        } else if (dependent_set_uid(dependent, object.uid) < 0) {
-                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
-                return;
-        }
-        dependents_advance(dependents);
+        dependent->settled =
+                error->failure != KUBE_FAILURE_NONE ||
+                scan_object(answer.response.body, answer.response.body_size, &object) < 0 ||
+                object.deletion_timestamp.start ||
+                (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid));
+        if (!dependent->settled && dependent_set_uid(dependent, object.uid) < 0)
+                return run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
+        return dependent->settled ? 0 : 1;
 }
 
-/* Applied by force: fields that others have set meanwhile give way to what was there before us. */
-int rollback_next(struct dependents *dependents)
+/* By force: fields that others have set meanwhile give way to what was there before us. */
+static int apply_former(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct text body = {.data = dependent->previous, .size = strlen(dependent->previous)};
+        _cleanup_text_ struct text bound = TEXT_EMPTY;
+        int r = dependent_body_for(&body, dependent->uid, NULL, &bound);
 
-        while ((dependent = dependents_current(dependents))) {
-                struct text body = {.data = dependent->previous};
-                _cleanup_text_ struct text bound = TEXT_EMPTY;
-                int r;
-
-                if (dependent->lost && !dependent->settled)
-                        former_leave_lost(dependents, dependent);
-                if (!dependent->previous) {
-                        dependents->position++;
-                        continue;
-                }
-                body.size = strlen(dependent->previous);
-                r = dependents_resolve(dependents, dependent);
-                if (r != 0)
-                        return r;
-                if (!dependent->looked)
-                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL,
-                                                  on_still_there);
-                r = dependent_body_for(&body, dependent->uid, NULL, &bound);
-                return r < 0 ? r
-                             : dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound,
-                                                  on_restored);
-        }
+        if (r >= 0)
+                r = dependents_ask(dependents, dependent, DEPENDENTS_APPLIES, &bound, &answer);
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure != KUBE_FAILURE_NONE)
+                return dependents_take_failure(dependents, dependent, "cannot be restored",
+                                               &answer.response);
+        dependents_tell(dependents, dependent, CHILD_CHANGED, "back to what it was before this attempt");
+        dependent->settled = true;
         return 0;
 }
 
-/* ---- what was there before */
+static int restore_one(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        int r;
+
+        if (dependent->lost && !dependent->settled)
+                former_leave_lost(dependents, dependent);
+        if (!dependent->previous)
+                return 0;
+        r = dependents_resolve(dependents, dependent);
+        if (r == -ENXIO)
+                dependents_fail(dependents, dependent, "cannot be restored", dependents->no_kind);
+        if (r <= 0)
+                return r == -ENXIO ? 0 : r;
+        r = dependent->looked ? 1 : look_before_restore(dependents, dependent);
+        return r <= 0 ? r : apply_former(dependents, dependent);
+}
+
+int rollback_restore(struct dependents *dependents)
+{
+        return dependents_each(dependents, &dependents->known, false, restore_one);
+}

@@ -7,11 +7,11 @@
  */
 #include "worker/dependents/dependents.h"
 
-/* Parks the run with what is to be undone. false: there is nothing to undo, and the run goes on. cause: why
+/* Parks the run with what is to be undone. 0: there is nothing to undo; negative: the run has ended. cause: why
  * the attempt has failed; borrowed. */
-bool rollback_begin(struct dependents *dependents, char *cause);
-/* A phase (phases.c): what the attempt has changed gets back what we had applied before. */
-int rollback_next(struct dependents *dependents);
+int rollback_begin(struct dependents *dependents, char *cause);
+/* A phase (children.c): what the attempt has changed gets back what we had applied before. */
+_warn_unused_ int rollback_restore(struct dependents *dependents) _suspends_;
 /* Ends the run: with the cause, where all is undone or the time for it is over; else it is parked again.
  * trouble: the failures of this run, or NULL. */
-void rollback_finish(struct dependents *dependents, const char *trouble);
+int rollback_finish(struct dependents *dependents, const char *trouble);

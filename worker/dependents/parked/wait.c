@@ -81,32 +81,42 @@ static void choice_done(struct park_plan *plan)
         free(plan->drop.item);
 }
 
-void wait_begin(struct run *run)
+/* The rest of the plan is the same whatever is waited for. */
+static int park_waiting(struct dependents *dependents, struct park_plan *plan)
 {
-        struct dependents *dependents = run->dependents;
+        struct run *run = dependents->run;
+        char text[WHY_MAX * 2];
+        int r;
+
+        plan->cause = (char[]){""};
+        plan->answered = park_now(run);
+        plan->fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint;
+        plan->essence = run->now.foreign_essence ? 0 : object_essence(run);
+        plan->related = run->related.fingerprint;
+        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
+        former_keep(dependents);
+        r = choose(dependents, plan) < 0
+                    ? run_finish(run, RESULT_RETRY, "no memory to wait for its children")
+                    : park_run(run, plan, LOOK_AGAIN_USEC, text);
+        choice_done(plan);
+        return r;
+}
+
+int wait_begin(struct run *run)
+{
         const struct record_watch *config = run->watch->config;
+        const cJSON *ready = answer_condition(&run->answer, config->ready_condition);
+        _cleanup_free_ char *printed = ready ? cJSON_PrintUnformatted(ready) : NULL;
         struct park_plan plan = {
-                .cause = (char[]){""},
                 .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
                 .requeue_after_usec = run->answer.requeue_after_usec,
                 .deadline = park_now(run) + config->wait_usec,
-                .answered = park_now(run),
-                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
-                .essence = run->now.foreign_essence ? 0 : object_essence(run),
-                .related = run->related.fingerprint,
+                .ready = printed,
         };
-        const cJSON *ready = answer_condition(&run->answer, config->ready_condition);
-        char text[WHY_MAX * 2];
 
-        plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
-        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
-        former_keep(dependents);
-        if ((ready && !plan.ready) || choose(dependents, &plan) < 0)
-                run_finish(run, RESULT_RETRY, "no memory to wait for its children");
-        else
-                park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        choice_done(&plan);
-        free(plan.ready);
+        if (ready && !printed)
+                return run_finish(run, RESULT_RETRY, "no memory to wait for its children");
+        return park_waiting(run->dependents, &plan);
 }
 
 /* ---- the end of those that others hold */
@@ -124,7 +134,7 @@ bool wait_was_for_cleanup(const struct run *run)
         return strncmp(run->order->settling, CLEANED, strlen(CLEANED)) == 0;
 }
 
-void wait_for_cleanup(struct run *run)
+int wait_for_cleanup(struct run *run)
 {
         const struct message_run *order = run->order;
         uint64_t now = park_now(run), after,
@@ -147,9 +157,8 @@ void wait_for_cleanup(struct run *run)
                 run->parked.plan = NULL;
         run->parked.after_usec = after;
         if (run->parked.plan)
-                run_finish(run, RESULT_SETTLING, "%s", text);
-        else
-                run_finish(run, RESULT_RETRY, "no memory to wait for the end of its children");
+                return run_finish(run, RESULT_SETTLING, "%s", text);
+        return run_finish(run, RESULT_RETRY, "no memory to wait for the end of its children");
 }
 
 /* ---- kinds that come with the answer */
@@ -203,29 +212,16 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
         return false;
 }
 
-void wait_begin_for_kinds(struct dependents *dependents)
+int wait_begin_for_kinds(struct dependents *dependents)
 {
         struct run *run = dependents->run;
-        const struct record_watch *config = run->watch->config;
         struct park_plan plan = {
-                .cause = (char[]){""},
                 .again = true,
                 .deadline = run->parked.resumed ? run->parked.resumed->deadline
-                                                : park_now(run) + config->settle_usec,
-                .answered = park_now(run),
-                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
-                .essence = run->now.foreign_essence ? 0 : object_essence(run),
-                .related = run->related.fingerprint,
+                                                : park_now(run) + run->watch->config->settle_usec,
         };
-        char text[WHY_MAX * 2];
 
-        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
-        former_keep(dependents);
-        if (choose(dependents, &plan) < 0)
-                run_finish(run, RESULT_RETRY, "no memory to wait for its children");
-        else
-                park_run(run, &plan, LOOK_AGAIN_USEC, text);
-        choice_done(&plan);
+        return park_waiting(dependents, &plan);
 }
 
 void wait_take_over(struct dependents *dependents)
@@ -250,33 +246,29 @@ void wait_take_over(struct dependents *dependents)
 }
 
 /* All are ready: what the answer has left out goes now, and the rest of the answer is written then. */
-static void begin_to_drop(struct dependents *dependents)
+static int begin_to_drop(struct dependents *dependents)
 {
         dependent_list_done(&dependents->known);
         dependents->known = dependents->plan.drop;
         dependents->plan.drop = (struct dependent_list){0};
         dependents->wait = dependents->undo = false;
         dependents->drop = true;
-        dependents->phase = DEPENDENTS_PRUNE;
-        dependents->position = 0;
-        dependents_advance(dependents);
+        return RUN_WRITES;
 }
 
 /* The kinds are served: the same attempt starts from the beginning, because its answer is not kept. */
-static void begin_again(struct dependents *dependents)
+static int begin_again(struct dependents *dependents)
 {
         struct run *run = dependents->run;
 
         run->parked.resumed = malloc(sizeof(*run->parked.resumed));
-        if (!run->parked.resumed) {
-                run_finish(run, RESULT_RETRY, "no memory to go on with its children");
-                return;
-        }
+        if (!run->parked.resumed)
+                return run_finish(run, RESULT_RETRY, "no memory to go on with its children");
         *run->parked.resumed = dependents->plan;
         dependents->plan = (struct park_plan){0};
         dependents_free(TAKE_PTR(run->dependents));
         run->fingerprint = run->object.fingerprint;
-        run_go_on(run, RUN_STAGE_ATTEMPT);
+        return RUN_ATTEMPTS;
 }
 
 /* ---- the next look */
@@ -323,46 +315,14 @@ static uint64_t look_again_after(const struct dependents *dependents, const stru
         return now + after < plan->deadline ? after : plan->deadline > now ? plan->deadline - now : 0;
 }
 
-static void note_look(struct dependents *dependents, enum readiness readiness, const char *why)
+static void note_look(struct dependents *dependents, struct dependent *dependent, enum readiness readiness,
+                      const char *why)
 {
-        struct dependent *dependent = dependents_current(dependents);
-
         dependent->settled = readiness == READINESS_READY;
         dependent->failed = readiness == READINESS_FAILED;
         if (!dependent->settled)
                 dependents_note_unready(dependents, dependent, why);
         dependents->failed.count += dependent->failed;
-        dependents->position++;
-}
-
-static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-        char why[WHY_MAX] = "it is gone";
-        enum readiness readiness = READINESS_NOT_YET;
-
-        uint64_t took = park_now(dependents->run) - dependents->server.asked;
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                refusal_note(dependents->run, response);
-                dependents_note_refused(dependents, dependent, &response->error);
-                dependents->position++;
-                if (dependents_is_about_server(dependents, &response->error))
-                        wait_finish(dependents);
-                else
-                        dependents_advance(dependents);
-                return;
-        }
-        if (took > SLOW_USEC)
-                dependents->server.slow_usec += took;
-        if (response->error.failure == KUBE_FAILURE_NONE)
-                readiness = readiness_of(dependent->api_version, dependent->kind, response->body, why,
-                                         sizeof(why));
-        note_look(dependents, readiness, why);
-        dependents_advance(dependents);
 }
 
 /* Returns false where the server must be asked. The store may still show what was there before our apply.
@@ -384,30 +344,61 @@ static bool look_in_store(struct dependents *dependents, struct dependent *depen
             (readiness != READINESS_READY && park_now(dependents->run) >= dependents->plan.deadline))
                 return false;
         dependent->in_store = true;
-        note_look(dependents, readiness, why);
+        note_look(dependents, dependent, readiness, why);
         return true;
 }
 
-int wait_next(struct dependents *dependents)
+static int ask_how_it_is(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
-        int r;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_error *error = &answer.response.error;
+        enum readiness readiness = READINESS_NOT_YET;
+        char why[WHY_MAX] = "it is gone";
+        uint64_t took;
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
 
-        while ((dependent = dependents_current(dependents))) {
-                if (look_in_store(dependents, dependent))
-                        continue;
-                dependents->server.asked = park_now(dependents->run);
-                r = dependents_resolve(dependents, dependent);
-                if (r != 0)
-                        return r;
-                if (!dependents->plan.again)
-                        return dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
-                note_look(dependents, READINESS_READY, "");
+        if (r < 0)
+                return r;
+        if (error->failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(error)) {
+                refusal_note(dependents->run, &answer.response);
+                dependents_note_refused(dependents, dependent, error);
+                return dependents_is_about_server(dependents, error) ? -EHOSTDOWN : 0;
         }
+        took = park_now(dependents->run) - dependents->server.asked;
+        if (took > SLOW_USEC)
+                dependents->server.slow_usec += took;
+        if (error->failure == KUBE_FAILURE_NONE)
+                readiness = readiness_of(dependent->api_version, dependent->kind, answer.response.body, why,
+                                         sizeof(why));
+        note_look(dependents, dependent, readiness, why);
         return 0;
 }
 
-static void fail(struct dependents *dependents)
+static int wait_for_one(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        int r;
+
+        if (look_in_store(dependents, dependent))
+                return 0;
+        dependents->server.asked = park_now(dependents->run);
+        r = dependents_resolve(dependents, dependent);
+        if (r == -ENXIO)
+                dependents_note_unready(dependents, dependent, dependents->no_kind);
+        if (r <= 0)
+                return r == -ENXIO ? 0 : r;
+        if (!dependents->plan.again)
+                return ask_how_it_is(dependents, dependent);
+        note_look(dependents, dependent, READINESS_READY, "");
+        return 0;
+}
+
+int wait_look(struct dependents *dependents)
+{
+        dependents->looking = true;
+        return dependents_each(dependents, &dependents->known, false, wait_for_one);
+}
+
+static int fail(struct dependents *dependents)
 {
         const struct record_watch *config = dependents->run->watch->config;
         uint64_t allowed = dependents->plan.again ? config->settle_usec : config->wait_usec;
@@ -427,12 +418,11 @@ static void fail(struct dependents *dependents)
                          duration_format(allowed, duration, sizeof(duration)), dependents->waiting);
         undo.cause = cause;
         if (undo.undo.count > 0)
-                park_run(dependents->run, &undo, 0, cause);
-        else
-                run_finish(dependents->run, RESULT_RETRY, "%s", cause);
+                return park_run(dependents->run, &undo, 0, cause);
+        return run_finish(dependents->run, RESULT_RETRY, "%s", cause);
 }
 
-void wait_succeed(struct dependents *dependents)
+int wait_succeed(struct dependents *dependents)
 {
         struct run *run = dependents->run;
 
@@ -440,10 +430,10 @@ void wait_succeed(struct dependents *dependents)
         /* The answer still has the condition Ready to be written, and its requeueAfter. */
         run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
         run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
-        run_go_on(run, RUN_STAGE_ANSWER);
+        return RUN_WRITES;
 }
 
-void wait_finish(struct dependents *dependents)
+int wait_finish(struct dependents *dependents)
 {
         struct run *run = dependents->run;
         struct park_plan plan;
@@ -452,17 +442,13 @@ void wait_finish(struct dependents *dependents)
         park_count_time(dependents);
         plan = dependents->plan;
 
-        if (dependents->waiting[0] == '\0' && plan.again) {
-                begin_again(dependents);
-        } else if (dependents->waiting[0] == '\0' && plan.drop.count > 0) {
-                begin_to_drop(dependents);
-        } else if (dependents->waiting[0] == '\0') {
-                wait_succeed(dependents);
-        } else if (dependents->failed.count > 0 || (!plan.silent && park_now(run) >= plan.deadline)) {
-                fail(dependents);
-        } else {
-                plan.wait = dependents->known;
-                snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
-                park_run(run, &plan, look_again_after(dependents, &plan), text);
-        }
+        if (dependents->waiting[0] == '\0' && plan.again)
+                return begin_again(dependents);
+        if (dependents->waiting[0] == '\0')
+                return plan.drop.count > 0 ? begin_to_drop(dependents) : wait_succeed(dependents);
+        if (dependents->failed.count > 0 || (!plan.silent && park_now(run) >= plan.deadline))
+                return fail(dependents);
+        plan.wait = dependents->known;
+        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
+        return park_run(run, &plan, look_again_after(dependents, &plan), text);
 }

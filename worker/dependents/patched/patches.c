@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See patches.h. Looking kinds up, requests and failures are those of children (dependents.h), with a driver of its own.
- * Two of their phases name the list that is worked on: DEPENDENTS_APPLY what is wanted, DEPENDENTS_PRUNE what is known.
+ * See patches.h. Looking kinds up, requests and failures are those of children (dependents.h).
  */
 #include "worker/dependents/patched/patches.h"
 
@@ -20,7 +19,6 @@
 #include "worker/dependents/prune.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
-#include "worker/write/step.h"
 #include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
@@ -124,7 +122,6 @@ static const char *mistake_of(struct dependents *dependents, size_t index)
         return NULL;
 }
 
-/* Returns 1: the run was ended. */
 static int check_all(struct dependents *dependents)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++) {
@@ -133,32 +130,15 @@ static int check_all(struct dependents *dependents)
 
                 if (!mistake)
                         continue;
-                run_finish(dependents->run, RESULT_PERMANENT, "the handler's answer: patches[%zu], %s: %s",
-                           dependents->wanted.item[i].index,
-                           dependent_describe(&dependents->wanted.item[i], name, sizeof(name)), mistake);
-                return 1;
+                return run_finish(
+                        dependents->run, RESULT_PERMANENT, "the handler's answer: patches[%zu], %s: %s",
+                        dependents->wanted.item[i].index,
+                        dependent_describe(&dependents->wanted.item[i], name, sizeof(name)), mistake);
         }
         return 0;
 }
 
 /* ---- the list on the owner */
-
-static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
-{
-        struct run *run = userdata;
-
-        run->request.transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                step_failed(run, "operator's list of what is patched for it", response);
-        } else if (object_take_result(run, response) < 0) {
-                run_finish(run, RESULT_RETRY,
-                           "the API server's answer to a list of patches cannot be understood");
-        } else {
-                run->patches->remembered = true;
-                dependents_advance(run->patches);
-        }
-}
 
 /* One whose kind is not known at the moment stays in the list as it is. */
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
@@ -170,9 +150,11 @@ static bool is_wanted(const struct dependents *dependents, const struct dependen
         return false;
 }
 
-/* What is wanted, and what is not given up yet. Returns 1, or why it cannot be sent. */
-static int record(struct dependents *dependents)
+/* What is wanted, and what is not given up yet. 0; -EAGAIN: others have written to the object, and all begins again; another
+ * negative: it cannot be sent, or the run has ended. */
+static int record(struct dependents *dependents) _suspends_
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text list = TEXT_EMPTY, body = TEXT_EMPTY;
         struct run *run = dependents->run;
         int r;
@@ -195,24 +177,31 @@ static int record(struct dependents *dependents)
         else
                 text_append_string(&body, "null");
         text_append_string(&body, "}}}");
-        r = list.failed || body.failed ? -ENOMEM : patch_send(run, NULL, &body, on_recorded, step_again);
-        return r < 0 ? r : 1;
+        r = list.failed || body.failed ? -ENOMEM : patch_send(run, NULL, &body, true, &answer);
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure != KUBE_FAILURE_NONE)
+                return object_refused(run, "operator's list of what is patched for it", &answer.response);
+        return object_take_result(run, &answer.response) < 0
+                       ? run_finish(run, RESULT_RETRY,
+                                    "the API server's answer to a list of patches cannot be understood")
+                       : 0;
 }
 
-static int remember_next(struct dependents *dependents)
+static int remember(struct dependents *dependents) _suspends_
 {
-        for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++)
+        for (size_t i = 0; i < dependents->wanted.count; i++)
                 if (dependents->wanted.item[i].resource.plural &&
                     !dependent_list_has(&dependents->known, &dependents->wanted.item[i]))
                         return record(dependents);
         return 0;
 }
 
-static int forget_next(struct dependents *dependents)
+static int forget(struct dependents *dependents) _suspends_
 {
         const struct run *run = dependents->run;
 
-        for (size_t i = 0; i < dependents->known.count && !dependents->remembered; i++)
+        for (size_t i = 0; i < dependents->known.count; i++)
                 if (dependents->known.item[i].settled && run->object.json && !run_is_of_deletion(run))
                         return record(dependents);
         return 0;
@@ -264,14 +253,16 @@ static void write_names(const struct dependent *dependent, struct text *body)
         text_append_string(body, "}}");
 }
 
-static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata);
-
 struct look {
         struct ownership_view view;
         char *own;       /* what the manager has on it, as a body */
         size_t managers; /* of all */
 };
+
+static void look_done(struct look *look)
+{
+        free(look->own);
+}
 
 static int look(const struct dependents *dependents, struct dependent *dependent, const char *json,
                 size_t size, struct look *ret)
@@ -311,52 +302,17 @@ static const char *objection_to(const struct look *look, bool is_twice, bool is_
         return NULL;
 }
 
-/* Takes it as it is. Returns 1: it is written to; 0: that is not needed, or was refused. */
-static int write_one(struct dependents *dependents, struct dependent *dependent, const struct look *look)
-{
-        _cleanup_text_ struct text body = TEXT_EMPTY, names = TEXT_EMPTY, bound = TEXT_EMPTY;
-        bool is_twice = is_written_elsewhere(dependents, dependent, look->view.uid);
-        const struct text *wanted = dependent->text.start ? &body : &names;
-        const char *objection;
-        int r = dependent->text.start ? dependent_body_to_patch(dependent, &body) : 0;
-
-        write_names(dependent, &names);
-        if (r < 0 || names.failed)
-                return r < 0 ? r : -ENOMEM;
-        objection =
-                dependent->text.start ? objection_to(look, is_twice, is_applied(look->own, &names)) : NULL;
-        if (objection)
-                dependents_fail(dependents, dependent, "is not patched", objection);
-        if (objection || is_twice || is_applied(look->own, wanted))
-                return 0;
-        r = dependent_body_for(wanted, look->view.uid, NULL, &bound);
-        return r < 0 ? r : dependents_request(dependents, dependent, DEPENDENTS_APPLIES, &bound, on_written);
-}
-
-static void on_renamed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-        bool is_to_be_seen =
-                response->error.failure == KUBE_FAILURE_NONE || response->error.http_status == 409;
-
-        dependents->run->request.transfer = NULL;
-        /* It is looked at again. */
-        if ((is_to_be_seen && ++dependent->conflicts <= CONFLICTS_MAX) ||
-            dependents_take_failure(dependents, "does not get the operator's new name", response))
-                dependents_advance(dependents);
-}
-
-/* Fields that were set under a former name of the operator become the manager's. Returns 1: that is written. */
+/* Fields that were set under a former name of the operator become the manager's. 1: there are none; else as for
+ * dependents_each(). */
 static int rename_managers(struct dependents *dependents, struct dependent *dependent,
-                           const struct look *look)
+                           const struct look *look) _suspends_
 {
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text former = TEXT_EMPTY, body = TEXT_EMPTY;
         int r = former_managers(&dependents->owner, &former);
 
         if (r < 0 || former.size == 0)
-                return r;
+                return r < 0 ? r : 1;
         text_append_string(&body, "{\"metadata\":{\"uid\":");
         text_json_string(&body, look->view.uid);
         text_append_string(&body, ",\"resourceVersion\":");
@@ -364,49 +320,22 @@ static int rename_managers(struct dependents *dependents, struct dependent *depe
         r = managed_fields_rename(dependent->before, former.data, dependents->manager, false, &body);
         text_append_string(&body, "}}");
         if (r <= 0)
+                return r < 0 ? r : 1;
+        r = body.failed ? -ENOMEM : dependents_ask(dependents, dependent, DEPENDENTS_MERGES, &body, &answer);
+        if (r < 0)
                 return r;
-        return body.failed ? -ENOMEM
-                           : dependents_request(dependents, dependent, DEPENDENTS_MERGES, &body, on_renamed);
+        if ((answer.response.error.failure == KUBE_FAILURE_NONE ||
+             answer.response.error.http_status == 409) &&
+            ++dependent->conflicts <= CONFLICTS_MAX)
+                return -EAGAIN; /* it is looked at again */
+        return dependents_take_failure(dependents, dependent, "does not get the operator's new name",
+                                       &answer.response);
 }
 
-static void done_with(struct dependents *dependents, struct dependent *dependent)
+static void done_with(struct dependent *dependent)
 {
         dependent->applied = !dependent->failed;
         dependent->settled = true;
-        dependents->position++;
-}
-
-static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
-{
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
-        struct look found = {0};
-        int r = 0;
-
-        dependents->run->request.transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = look(dependents, dependent, response->body, response->body_size, &found);
-                if (r >= 0)
-                        r = rename_managers(dependents, dependent, &found);
-                if (r == 0)
-                        r = write_one(dependents, dependent, &found);
-                free(found.own);
-        } else if (!kube_error_is_not_found(&response->error)) {
-                if (dependents_take_failure(dependents, "cannot be looked at", response))
-                        dependents_advance(dependents);
-                return;
-        } else if (dependent->text.start) {
-                dependents_fail(dependents, dependent, "is not patched",
-                                "it is not there, and a patch creates nothing");
-        }
-        if (r < 0) {
-                run_finish(dependents->run, RESULT_RETRY, "one of its patches cannot be written: %s",
-                           strerror(-r));
-        } else if (r == 0) {
-                done_with(dependents, dependent);
-                dependents_advance(dependents);
-        }
 }
 
 static void tell_kept(const struct dependents *dependents, const struct dependent *dependent,
@@ -421,45 +350,110 @@ static void tell_kept(const struct dependents *dependents, const struct dependen
                     confidential_words(secret, error, words, sizeof(words)));
 }
 
-static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
+static int take_written(struct dependents *dependents, struct dependent *dependent,
+                        const struct kube_response *response)
 {
-        struct dependents *dependents = userdata;
-        struct dependent *dependent = dependents_current(dependents);
         const struct kube_error *error = &response->error;
         enum child_write what = dependent->text.start ? PATCHED : PATCH_RELEASED;
 
-        dependents->run->request.transfer = NULL;
         if (error->failure == KUBE_FAILURE_NONE) {
                 if (!dependents_tell_changed(dependents, dependent, what, response))
                         dependents_tell(dependents, dependent, what, "others have set the same");
-                done_with(dependents, dependent);
         } else if (!dependent->text.start && error->http_status == 422) {
                 tell_kept(dependents, dependent, error);
-                done_with(dependents, dependent);
-        } else if (!(error->other_uid &&
-                     ++dependent->conflicts <= CONFLICTS_MAX) && /* or it is looked at again */
-                   !dependents_take_failure(dependents,
-                                            dependent->text.start ? "is not patched" : "is patched still",
-                                            response)) {
-                return;
+        } else if (error->other_uid && ++dependent->conflicts <= CONFLICTS_MAX) {
+                return -EAGAIN; /* it is looked at again */
+        } else {
+                return dependents_take_failure(dependents, dependent,
+                                               dependent->text.start ? "is not patched" : "is patched still",
+                                               response);
         }
-        dependents_advance(dependents);
+        done_with(dependent);
+        return 0;
+}
+
+static int write_patch(struct dependents *dependents, struct dependent *dependent,
+                       const struct look *look) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        _cleanup_text_ struct text body = TEXT_EMPTY, names = TEXT_EMPTY, bound = TEXT_EMPTY;
+        bool is_twice = is_written_elsewhere(dependents, dependent, look->view.uid);
+        const struct text *wanted = dependent->text.start ? &body : &names;
+        const char *objection;
+        int r = dependent->text.start ? dependent_body_to_patch(dependent, &body) : 0;
+
+        write_names(dependent, &names);
+        if (r < 0 || names.failed)
+                return r < 0 ? r : -ENOMEM;
+        objection =
+                dependent->text.start ? objection_to(look, is_twice, is_applied(look->own, &names)) : NULL;
+        if (objection)
+                dependents_fail(dependents, dependent, "is not patched", objection);
+        if (objection || is_twice || is_applied(look->own, wanted)) {
+                done_with(dependent);
+                return 0;
+        }
+        r = dependent_body_for(wanted, look->view.uid, NULL, &bound);
+        if (r >= 0)
+                r = dependents_ask(dependents, dependent, DEPENDENTS_APPLIES, &bound, &answer);
+        return r < 0 ? r : take_written(dependents, dependent, &answer.response);
+}
+
+static int take_to_patch(struct dependents *dependents, struct dependent *dependent,
+                         const struct kube_response *response) _suspends_
+{
+        _cleanup_(look_done) struct look found = {0};
+        int r = look(dependents, dependent, response->body, response->body_size, &found);
+
+        if (r >= 0)
+                r = rename_managers(dependents, dependent, &found);
+        if (r > 0)
+                r = write_patch(dependents, dependent, &found);
+        return r < 0 && r != -EAGAIN && r != -EHOSTDOWN
+                       ? run_finish(dependents->run, RESULT_RETRY,
+                                    "one of its patches cannot be written: %s", strerror(-r))
+                       : r;
+}
+
+static int look_before_patch(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure == KUBE_FAILURE_NONE)
+                return take_to_patch(dependents, dependent, &answer.response);
+        if (!kube_error_is_not_found(&answer.response.error))
+                return dependents_take_failure(dependents, dependent, "cannot be looked at",
+                                               &answer.response);
+        if (dependent->text.start)
+                dependents_fail(dependents, dependent, "is not patched",
+                                "it is not there, and a patch creates nothing");
+        done_with(dependent);
+        return 0;
 }
 
 /* ---- all of them */
 
-static int resolve_next(struct dependents *dependents)
+/* 1: its kind is known; else as for dependents_each(). */
+static int resolve(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
+        int r = dependents_resolve(dependents, dependent);
 
-        for (; (dependent = dependents_current(dependents)); dependents->position++) {
-                int r = dependent->failed ? 0 : dependents_resolve(dependents, dependent);
+        if (r != -ENXIO)
+                return r;
+        if (dependents->pruning)
+                return prune_search_kind(dependents, dependent);
+        dependents_fail(dependents, dependent, "cannot be looked up", dependents->no_kind);
+        return 0;
+}
 
-                if (r != 0)
-                        return r;
-        }
-        return check_all(dependents);
+static int resolve_patch(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        int r = dependent->failed ? 0 : resolve(dependents, dependent);
+
+        return r < 0 ? r : 0;
 }
 
 /* An answer without the key leaves alone what the configuration still allows. */
@@ -473,100 +467,41 @@ static bool is_left_out(const struct dependents *dependents, const struct depend
                                                                       : !is_named(run, dependent);
 }
 
-static int go_through(struct dependents *dependents)
+static int write_wanted(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        struct dependent *dependent;
-        bool gives_up = dependents->phase == DEPENDENTS_PRUNE;
+        int r;
 
-        if (gives_up && dependents->failed.count > 0)
+        if (dependent->failed || dependent->settled || dependent->beyond)
                 return 0;
-        for (; (dependent = dependents_current(dependents)); dependents->position++) {
-                int r;
-
-                if (dependent->failed || dependent->settled || dependent->beyond ||
-                    (gives_up && !is_left_out(dependents, dependent)))
-                        continue;
-                r = dependents_resolve(dependents, dependent);
-                return r != 0 ? r
-                              : dependents_request(dependents, dependent, DEPENDENTS_GET, NULL, on_looked);
-        }
-        return 0;
+        r = resolve(dependents, dependent);
+        return r <= 0 ? r : look_before_patch(dependents, dependent);
 }
 
-static void finish_failed(struct dependents *dependents)
+static int give_up(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
-        run_finish(dependents->run, dependents_result(dependents), "%u of its patches: %s",
-                   dependents->failed.count,
-                   dependents->failed.text.data ? dependents->failed.text.data : "no memory for the reason");
+        return dependents->failed.count == 0 && is_left_out(dependents, dependent)
+                       ? write_wanted(dependents, dependent)
+                       : 0;
 }
 
-static void no_kind(struct dependents *dependents, const struct kube_error *error,
-                    const struct kube_response *response)
+static int write_all(struct dependents *dependents) _suspends_
 {
-        struct dependent *dependent = dependents_current(dependents);
+        int r = dependents_each(dependents, &dependents->wanted, false, resolve_patch);
 
-        if (error->http_status != 404) {
-                if (dependents_take_refusal(dependents, "cannot be looked up", error, response))
-                        dependents_advance(dependents);
-                return;
+        if (r >= 0)
+                r = check_all(dependents);
+        if (r >= 0)
+                r = remember(dependents);
+        if (r >= 0)
+                r = dependents_each(dependents, &dependents->wanted, false, write_wanted);
+        if (r >= 0 && dependents->failed.count == 0) {
+                dependents->pruning = true;
+                r = dependents_each(dependents, &dependents->known, true, give_up);
         }
-        if (dependents->phase == DEPENDENTS_PRUNE) {
-                prune_search_kind(dependents, dependent);
-                return;
-        }
-        dependents_fail(dependents, dependent, "cannot be looked up", error->message);
-        dependents->position++;
-        dependents_advance(dependents);
+        if (r >= 0)
+                r = forget(dependents);
+        return r < 0 ? r : dependents_may_go_on(dependents);
 }
-
-static int phase_next(struct dependents *dependents)
-{
-        switch (dependents->phase) {
-        case DEPENDENTS_RESOLVE:
-                return resolve_next(dependents);
-        case DEPENDENTS_REMEMBER:
-                return remember_next(dependents);
-        case DEPENDENTS_APPLY:
-        case DEPENDENTS_PRUNE:
-                return go_through(dependents);
-        case DEPENDENTS_FORGET:
-                return forget_next(dependents);
-        default:
-                return 0;
-        }
-}
-
-static void advance(struct dependents *dependents)
-{
-        struct run *run = dependents->run;
-
-        for (; dependents->phase < DEPENDENTS_PHASE_COUNT; dependents->phase++) {
-                int r;
-
-                if (run->cancelled) {
-                        run_finish(run, RESULT_CANCELLED,
-                                   "the operator stops before all patches were written");
-                        return;
-                }
-                r = phase_next(dependents);
-                if (r < 0)
-                        run_finish(run, RESULT_RETRY, "its patches cannot be written: %s", strerror(-r));
-                if (r != 0)
-                        return;
-                dependents->position = 0;
-                dependents->remembered = false;
-        }
-        if (dependents->failed.count > 0)
-                finish_failed(dependents);
-        else
-                step_done(run);
-}
-
-static const struct dependents_driver driver = {
-        .advance = advance,
-        .finish_failed = finish_failed,
-        .no_kind = no_kind,
-};
 
 /* ---- the step */
 
@@ -647,18 +582,11 @@ int patches_are_due_first(struct run *run)
         return dependent_list_from_record(record, &list) < 0 || mark_children(run, &list) != 0;
 }
 
-int patches_send(struct run *run)
+static int begin_patches(struct run *run, struct dependents *patches)
 {
-        struct dependents *patches = calloc(1, sizeof(*patches));
         _cleanup_free_ char *record = find_record(run);
-        int r = -ENOMEM;
+        int r = dependents_init(patches, run);
 
-        dependents_free(run->patches);
-        run->patches = patches;
-        if (!patches)
-                return r;
-        patches->phase = DEPENDENTS_RESOLVE;
-        r = dependents_init(patches, run, &driver);
         if (r >= 0)
                 patches->manager = manager_of(&patches->owner, patches->owner.operator_name);
         if (r >= 0 && record)
@@ -670,8 +598,24 @@ int patches_send(struct run *run)
         patches->drop = r > 0;
         if (r == 0 && run->action == ACTION_RECONCILE && run->answer.patches)
                 r = dependent_list_from_answer(run->answer.patches_text, &patches->wanted);
-        if (r < 0 || !patches->manager)
-                return r < 0 ? r : -ENOMEM;
-        dependents_advance(patches);
-        return 0;
+        return r < 0 ? r : patches->manager ? 0 : -ENOMEM;
+}
+
+int patches_send(struct run *run)
+{
+        _cleanup_(dependents_free_pointer) struct dependents *patches = calloc(1, sizeof(*patches));
+        const struct text *reason;
+        int r = patches ? begin_patches(run, patches) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        r = write_all(patches);
+        reason = &patches->failed.text;
+        if (r == -EHOSTDOWN || (r >= 0 && patches->failed.count > 0))
+                return run_finish(run, dependents_result(patches), "%u of its patches: %s",
+                                  patches->failed.count,
+                                  reason->data ? reason->data : "no memory for the reason");
+        return r < 0 && r != -EAGAIN
+                       ? run_finish(run, RESULT_RETRY, "its patches cannot be written: %s", strerror(-r))
+                       : r;
 }

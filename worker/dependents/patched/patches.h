@@ -9,11 +9,12 @@
  * Objects whose managed fields have no entry of the manager are done, so neither a lost state folder nor an object that was
  * made anew matters.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
 /* Steps of write/write.c: after the children for an object that stays; before them for one that goes, and for what becomes a
  * child of it. 1, 0. */
 int patches_are_due(struct run *run);
 int patches_are_due_first(struct run *run);
-/* Ends in step_done() or run_finish(). Called again, it begins anew. 0, or why it cannot begin. */
-int patches_send(struct run *run);
+/* As what each step sends (write/write.c): 0; -EAGAIN: it begins again, with the object as it is now; another negative: it
+ * cannot begin, or the run has ended. */
+_warn_unused_ int patches_send(struct run *run) _suspends_;

@@ -8,16 +8,14 @@
  * annotation off (recall.h). Whose an object is, it says itself (ownership.h), whatever the annotation says; it is written
  * as the handler was shown it, or not at all.
  */
-#include "worker/run/run.h"
+#include "worker/run-state.h"
 
-/* Before the handler: asks for children that the stores lack (present.h). false: there are none; else it ends in the
- * stage of the handler, or in run_finish(). */
-bool dependents_look(struct run *run);
+/* Before the handler: asks for children that the stores lack (present.h). 0; negative: the run has ended. */
+_warn_unused_ int children_look(struct run *run) _suspends_;
 /* Whether there is anything to do for the answer, or for an object that goes. */
-bool dependents_are_due(struct run *run);
-/* A step of write/write.c: ends in step_done() or run_finish(). Called again, it goes on. 0, or why it
- * cannot begin. */
-int dependents_send(struct run *run);
-/* Goes on with a parked attempt: run->order->settling has its plan. Ends in run_finish(), or in another
- * stage of the run. */
-void dependents_go_on(struct run *run);
+bool children_are_due(struct run *run);
+/* A step of write/write.c. 0; negative: it cannot begin, or the run has ended. */
+_warn_unused_ int children_apply(struct run *run) _suspends_;
+/* Goes on with a parked attempt: run->order->settling has its plan. What follows in the order of the run (run-state.h);
+ * negative: the run has ended. */
+_warn_unused_ int children_resume(struct run *run) _suspends_;
