@@ -100,7 +100,7 @@ static const unsigned deadly_without_connections[] = {
         SYS_bind,
 };
 
-/* What watchers, gateway and credential process, glibc, libcurl with OpenSSL, LMDB, jq and libmicrohttpd with
+/* What supervisor, watchers, gateway and credential process, glibc, SQLite, libcurl with OpenSSL, LMDB, jq and libmicrohttpd with
  * GnuTLS need once they are set up, on Debian 12 and later. The calls that are made most come first. */
 static const unsigned allowed[] = {
         SYS_read,
@@ -454,7 +454,8 @@ static void demand(struct filter *filter, unsigned call, size_t argument, uint32
 #define ALL_BITS     0xffffffffU
 #define SOCKET_KINDS 0xfU /* without SOCK_CLOEXEC and its like */
 
-/* No raw sockets, none of the machine itself (AF_VSOCK, AF_ALG), none of the kind of our control socket. AF_NETLINK, which
+/* No raw sockets, none of the machine itself (AF_VSOCK, AF_ALG), none of the kind of our control socket, but for
+ * the one who makes it. AF_NETLINK, which
  * the C library tries with each name, is refused by the other filter: that one leaves nothing in the kernel's log. */
 static void allow_sockets(struct filter *filter, const struct sandbox *sandbox)
 {
@@ -464,7 +465,13 @@ static void allow_sockets(struct filter *filter, const struct sandbox *sandbox)
                 answer_value(filter, SYS_socket, AF_NETLINK, SECCOMP_RET_ALLOW);
                 DEMAND(filter, SYS_socket, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_INET, AF_INET6, AF_UNIX);
         }
-        DEMAND(filter, SYS_socket, ARGUMENT(1), SOCKET_KINDS, ESOCKTNOSUPPORT, SOCK_STREAM, SOCK_DGRAM);
+        if (sandbox->listens) {
+                answer(filter, SYS_bind, SECCOMP_RET_ALLOW);
+                answer(filter, SYS_listen, SECCOMP_RET_ALLOW);
+        } else {
+                DEMAND(filter, SYS_socket, ARGUMENT(1), SOCKET_KINDS, ESOCKTNOSUPPORT, SOCK_STREAM,
+                       SOCK_DGRAM);
+        }
         DEMAND(filter, SYS_socketpair, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_UNIX);
         answer(filter, SYS_socket, SECCOMP_RET_ALLOW);
         answer(filter, SYS_socketpair, SECCOMP_RET_ALLOW);
@@ -482,10 +489,22 @@ static void allow_descriptors(struct filter *filter)
         answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
 }
 
-/* Not: the limits of another process, or new ones; to be dumpable again. */
-static void allow_process(struct filter *filter)
+/* To whom it may do that, says the kernel: they have to be of the same user. A mark of their control group is an attribute. */
+static void allow_children(struct filter *filter)
 {
-        DEMAND(filter, SYS_prlimit64, ARGUMENT(0), ALL_BITS, EPERM, 0, (uint32_t)getpid());
+        static const unsigned call[] = {
+                SYS_wait4, SYS_waitid, SYS_kill, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_getxattr};
+
+        for (size_t i = 0; i < ELEMENTS(call); i++)
+                answer(filter, call[i], SECCOMP_RET_ALLOW);
+        answer_value(filter, SYS_prctl, PR_SET_CHILD_SUBREAPER, SECCOMP_RET_ALLOW);
+}
+
+/* Not: new limits, or those of another process; to be dumpable again. */
+static void allow_process(struct filter *filter, bool children)
+{
+        if (!children)
+                DEMAND(filter, SYS_prlimit64, ARGUMENT(0), ALL_BITS, EPERM, 0, (uint32_t)getpid());
         DEMAND(filter, SYS_prlimit64, ARGUMENT(2), ALL_BITS, EPERM, 0);
         DEMAND(filter, SYS_prlimit64, UPPER_HALF(2), ALL_BITS, EPERM, 0);
         answer(filter, SYS_prlimit64, SECCOMP_RET_ALLOW);
@@ -545,7 +564,9 @@ static int enter_allowed(const struct sandbox *sandbox)
         allow_descriptors(&filter);
         allow_sockets(&filter, sandbox);
         allow_memory(&filter, sandbox->code);
-        allow_process(&filter);
+        if (sandbox->children)
+                allow_children(&filter);
+        allow_process(&filter, sandbox->children);
         filter_returns(&filter, SECCOMP_RET_ERRNO | ENOSYS);
         r = enter(&filter, SECCOMP_FILTER_FLAG_LOG);
         return r == -EOPNOTSUPP ? enter(&filter, 0) : r; /* a kernel that cannot log them, as gVisor */
@@ -562,11 +583,11 @@ int sandbox_enter(const struct sandbox *sandbox)
         forbid(&filter, deadly, ELEMENTS(deadly));
         forbid_sockets(&filter, sandbox);
         forbid_processes(&filter, sandbox->threads);
-        if (!sandbox->signals)
+        if (!sandbox->children)
                 forbid_signals(&filter);
         filter_returns(&filter, SECCOMP_RET_ALLOW);
         r = enter(&filter, 0);
-        return r < 0 || sandbox->free ? r : enter_allowed(sandbox);
+        return r < 0 ? r : enter_allowed(sandbox);
 }
 
 /* ---- capabilities */

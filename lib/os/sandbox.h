@@ -3,20 +3,19 @@
 /*
  * A process that reads foreign input gives up rights for good, once it is set up: it runs no program, starts
  * no process and looks into none. A process that tries to is not ours any more: that ends it (SIGSYS), and
- * with it the operator. Unless it is free, it also makes no other calls than those on a list: what is not on
- * it fails with ENOSYS, as on an older kernel, for an update of a library must not end operators everywhere;
- * and an argument that is not on it fails as on a kernel that does not know it.
+ * with it the operator. It also makes no other calls than those on a list: what is not on it fails with
+ * ENOSYS, as on an older kernel, for an update of a library must not end operators everywhere; and an argument
+ * that is not on it fails as on a kernel that does not know it.
  */
 #include <stdbool.h>
 
 struct sandbox {
         bool connects; /* opens connections */
-        bool listens;  /* makes sockets that others connect to */
+        bool listens;  /* makes sockets that others connect to, of each kind */
         bool local;    /* has sockets of this machine only (AF_UNIX) */
         bool threads;  /* makes some */
-        bool signals;  /* sends them to others */
+        bool children; /* signals and reaps them, and looks at their limits */
         bool code;     /* loads libraries later on */
-        bool free;     /* may make all calls but those that are deadly */
         bool rights;   /* keeps root's, where it has them: see sandbox_give_up_rights() */
 };
 

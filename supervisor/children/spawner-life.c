@@ -127,7 +127,7 @@ int supervisor_close_in(const struct supervisor *supervisor)
                                                   .listens = true,
                                                   .local = true,
                                                   .threads = true,
-                                                  .signals = true,
-                                                  .free = true,
+                                                  .children = true,
+                                                  .code = true,
                                                   .rights = true});
 }

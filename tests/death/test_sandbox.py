@@ -60,6 +60,9 @@ def test_who_starts_no_programs_of_others_is_closed_in(running):
     assert status(running.pid)["Seccomp"] == "2"
     for role in ROLES + ("spawner",):
         assert status(running.child(role).pid)["Seccomp"] == ("2" if role in FILTERED else "0"), role
+    # One filter for what is deadly, one for what is not on the list.
+    for pid in [running.pid] + [running.child(role).pid for role in FILTERED if role != "supervisor"]:
+        assert status(pid)["Seccomp_filters"] == "2"
 
 
 @pytest.mark.parametrize("what", ["environ", "mem", "maps", "fd/3", "exe", "cwd"])

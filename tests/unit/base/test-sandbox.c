@@ -41,8 +41,8 @@ static const struct sandbox with_connections = {.connects = true,
                                           .listens = true,
                                           .local = true,
                                           .threads = true,
-                                          .signals = true,
-                                          .free = true};
+                                          .children = true,
+                                          .code = true};
 
 /* Exit status of a process that enters the sandbox and tries; -1: it was ended for it. */
 static int try_in(const struct sandbox *sandbox, int (*attempt)(void))
@@ -89,7 +89,7 @@ static int attempt_look_into_another(void)
 
 static int attempt_connect(void)
 {
-        struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/nonexistent"};
+        struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/nonexistent/socket"};
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
         return connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ENOENT ? 0 : 1;
@@ -194,17 +194,32 @@ static int attempt_raw_internet(void)
         return failed(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, 1), ESOCKTNOSUPPORT);
 }
 
-static int attempt_unlisted(void)
+static int attempt_unlisted_by_any(void)
 {
         int r = failed(syscall(4000), ENOSYS);
 
-        r += failed(syscall(SYS_pidfd_open, getppid(), 0), ENOSYS);
         r += failed(syscall(SYS_inotify_init1, 0), ENOSYS);
         r += failed(syscall(SYS_setpriority, 0, 0, 1), ENOSYS);
         r += failed(syscall(SYS_shmget, 0, 4096, 0600), ENOSYS);
         r += failed(syscall(SYS_setpgid, 0, 0), ENOSYS);
         r += failed(syscall(SYS_symlinkat, "/", -1, "x"), ENOSYS);
         return r;
+}
+
+static int attempt_unlisted(void)
+{
+        return attempt_unlisted_by_any() + failed(syscall(SYS_pidfd_open, getppid(), 0), ENOSYS);
+}
+
+/* What only the supervisor needs; it sets nobody's limits all the same. */
+static int attempt_of_supervisor(void)
+{
+        struct rlimit limit;
+
+        return (syscall(SYS_pidfd_open, getppid(), 0) < 0) + (socket(AF_UNIX, SOCK_SEQPACKET, 0) < 0) +
+               (prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit) < 0) +
+               failed(waitpid(-1, NULL, WNOHANG), ECHILD) + (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) +
+               failed(prlimit(getppid(), RLIMIT_NOFILE, &limit, NULL), EPERM);
 }
 
 static int attempt_names(void)
@@ -230,7 +245,9 @@ static void test_list(void **state)
         }
         assert_int_equal(try_in(&with_connections, attempt_raw_internet), 0);
         assert_int_equal(try_in(&with_connections, attempt_names), 0);
-        assert_int_not_equal(try_in(&supervisor, attempt_unlisted), 0);
+        assert_int_equal(try_in(&supervisor, attempt_signal_by_descriptor), 0);
+        assert_int_equal(try_in(&supervisor, attempt_unlisted_by_any), 0);
+        assert_int_equal(try_in(&supervisor, attempt_of_supervisor), 0);
 }
 
 #ifndef SANITIZED
