@@ -122,30 +122,10 @@ int kube_resource_from_list(const char *api_version, const char *kind, const cha
         return 0;
 }
 
-/* RFC 3986: unreserved characters stay. */
-static bool is_unreserved(unsigned char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-               c == '.' || c == '_' || c == '~';
-}
-
-static int append_escaped(struct text *text, const char *string)
-{
-        for (; *string; string++) {
-                unsigned char c = (unsigned char)*string;
-
-                if (is_unreserved(c))
-                        text_append(text, string, 1);
-                else
-                        text_printf(text, "%%%02X", c);
-        }
-        return text->failed ? -ENOMEM : 0;
-}
-
 static void append_segment(struct text *text, const char *segment)
 {
         text_append(text, "/", 1);
-        append_escaped(text, segment);
+        text_append_escaped(text, segment);
 }
 
 char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
@@ -174,9 +154,9 @@ int kube_path_add(struct text *path, const char *key, const char *value)
         bool first = !path->data || !strchr(path->data, '?');
 
         text_append(path, first ? "?" : "&", 1);
-        append_escaped(path, key);
+        text_append_escaped(path, key);
         text_append(path, "=", 1);
-        return append_escaped(path, value);
+        return text_append_escaped(path, value);
 }
 
 int kube_key_split(const char *key, char **ret_namespace, char **ret_name)
