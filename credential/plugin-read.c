@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "kubeconfig/secret.h"
+#include "json/json.h"
 
 void plugin_credential_done(struct plugin_credential *credential)
 {
@@ -16,13 +17,6 @@ void plugin_credential_done(struct plugin_credential *credential)
         secret_wipe(&credential->client_certificate);
         secret_wipe(&credential->client_key);
         credential->expires_realtime = 0;
-}
-
-static const char *text(const cJSON *object, const char *name)
-{
-        const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return value ? value : "";
 }
 
 /* "Z", "+02:00", "-0730": seconds east of Greenwich. */
@@ -78,15 +72,15 @@ static int check(const struct plugin_credential *credential, struct error *error
 
 static int read_status(const cJSON *status, struct plugin_credential *credential, struct error *error)
 {
-        const char *expires = text(status, "expirationTimestamp");
+        const char *expires = json_text(status, "expirationTimestamp");
 
         if (!cJSON_IsObject(status))
                 return error_set(error, -EINVAL, "status is missing");
         if (expires[0] && !read_time(expires, &credential->expires_realtime))
                 return error_set(error, -EINVAL, "status.expirationTimestamp is not an RFC 3339 time");
-        credential->token = strdup(text(status, "token"));
-        credential->client_certificate = strdup(text(status, "clientCertificateData"));
-        credential->client_key = strdup(text(status, "clientKeyData"));
+        credential->token = strdup(json_text(status, "token"));
+        credential->client_certificate = strdup(json_text(status, "clientCertificateData"));
+        credential->client_key = strdup(json_text(status, "clientKeyData"));
         if (!credential->token || !credential->client_certificate || !credential->client_key)
                 return error_set(error, -ENOMEM, "no memory");
         return check(credential, error);
@@ -110,9 +104,9 @@ int plugin_read(const char *output, size_t size, const char *api_version, struct
 
         if (!cJSON_IsObject(json))
                 r = error_set(error, -EINVAL, "its output is not a JSON object");
-        else if (strcmp(text(json, "kind"), "ExecCredential") != 0)
+        else if (strcmp(json_text(json, "kind"), "ExecCredential") != 0)
                 r = error_set(error, -EINVAL, "its output is not an ExecCredential");
-        else if (strcmp(text(json, "apiVersion"), api_version) != 0)
+        else if (strcmp(json_text(json, "apiVersion"), api_version) != 0)
                 r = error_set(error, -EINVAL,
                               "its output is not of the apiVersion %s, which the kubeconfig names",
                               api_version);

@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "credential/publish.h"
-#include "credential/retry-delay.h"
 
 #define EARLY_USEC    (30 * USEC_PER_SEC) /* before the expiration, or a tenth of the time that is left */
 /* What was accepted for as long is refused for a new reason. */

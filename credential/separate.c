@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kubeconfig/secret.h"
+#include "json/json.h"
 
 static bool both(const char *a, const char *b)
 {
@@ -18,7 +19,8 @@ static bool has_none(const struct kubeconfig *config)
                !config->exec.command && config->header.count == 0;
 }
 
-const char *separate_shared(const struct kubeconfig *own, const struct kubeconfig *other)
+/* What both have, for people: "the same token"; NULL: nothing. */
+static const char *shared_access(const struct kubeconfig *own, const struct kubeconfig *other)
 {
         if (both(own->token, other->token))
                 return "the same token";
@@ -34,7 +36,7 @@ const char *separate_shared(const struct kubeconfig *own, const struct kubeconfi
 int separate_check(const struct kubeconfig *own, const struct kubeconfig *other, const char *path,
                    struct error *error)
 {
-        const char *shared = separate_shared(own, other);
+        const char *shared = shared_access(own, other);
 
         return shared ? error_set(error, -EINVAL,
                                   "%s is the operator's own access to the API server (%s): a handler must "
@@ -51,7 +53,8 @@ static cJSON *read_claims(const char *token)
 {
         const char *begin = strchr(token, '.');
         size_t length = begin ? strcspn(++begin, ".") : 0;
-        char *encoded, *text = NULL;
+        _cleanup_free_ char *encoded = NULL;
+        char *text = NULL;
         cJSON *claims = NULL;
 
         if (length == 0 || begin[length] != '.')
@@ -66,7 +69,6 @@ static cJSON *read_claims(const char *token)
         if (pem_decode_base64(encoded, &text) >= 0)
                 claims = cJSON_Parse(text);
         secret_wipe(&text);
-        free(encoded);
         return claims;
 }
 
@@ -76,18 +78,14 @@ int separate_check_account(const struct kubeconfig *own, const char *namespace_n
         const char *place = namespace_name[0]           ? namespace_name
                             : own->default_namespace[0] ? own->default_namespace
                                                         : "default";
-        cJSON *claims = read_claims(own->token);
-        const char *subject = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(claims, "sub"));
+        _cleanup_json_ cJSON *claims = read_claims(own->token);
         char wanted[640];
-        int r = 0;
 
         snprintf(wanted, sizeof(wanted), "system:serviceaccount:%s:%s", place, account);
-        if (subject && strcmp(subject, wanted) == 0)
-                r = error_set(
-                        error, -EINVAL,
-                        "%s/%s is the operator's own service account: a handler must have another one; "
-                        "make an account for it (reconciledctl rbac prints the manifests)",
-                        place, account);
-        cJSON_Delete(claims);
-        return r;
+        if (strcmp(json_text(claims, "sub"), wanted) != 0)
+                return 0;
+        return error_set(error, -EINVAL,
+                         "%s/%s is the operator's own service account: a handler must have another one; "
+                         "make an account for it (reconciledctl rbac prints the manifests)",
+                         place, account);
 }

@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "kubeconfig/value.h"
 
-/* What both have, for people: "the same token"; NULL: nothing. */
-const char *separate_shared(const struct kubeconfig *own, const struct kubeconfig *other);
 /* -EINVAL with the words, where `path` leads to the operator's own credential. */
 int separate_check(const struct kubeconfig *own, const struct kubeconfig *other, const char *path,
                    struct error *error);

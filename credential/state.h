@@ -2,6 +2,8 @@
 #pragma once
 /* The state of the credential process: what is in use now, and how it is kept fresh. Private to credential/.
  */
+#include "base/backoff.h"
+#include "base/duration.h"
 #include "credential/plugin.h"
 #include "ipc/child.h"
 #include "kube/client.h"
@@ -31,3 +33,12 @@ struct credential {
         struct kube_client *client;                        /* NULL: no token is asked for */
         void (*on_refused)(struct credential *credential); /* the client was answered 401 */
 };
+
+#define CREDENTIAL_BACKOFF_MIN_USEC USEC_PER_SEC
+#define CREDENTIAL_BACKOFF_MAX_USEC USEC_PER_MINUTE
+
+/* How long to wait after so many failures in a row (1 at least), in microseconds. */
+static inline uint64_t credential_backoff(unsigned failures)
+{
+        return backoff_after(CREDENTIAL_BACKOFF_MIN_USEC, CREDENTIAL_BACKOFF_MAX_USEC, failures);
+}

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/exit-code.h"
 #include "object/scan.h"
+#include "os/file.h"
 #include "plugin/reconciled-plugin.h"
 
 struct host {
@@ -30,25 +31,6 @@ static volatile sig_atomic_t asked_to_end;
 
 /* ---- what came */
 
-struct request {
-        struct span id, attempt, action, object;
-};
-
-static int take_request_member(struct span key, struct span value, void *userdata)
-{
-        struct request *request = userdata;
-
-        if (scan_string_equals(key, "id"))
-                request->id = value;
-        else if (scan_string_equals(key, "attempt"))
-                request->attempt = value;
-        else if (scan_string_equals(key, "action"))
-                request->action = value;
-        else if (scan_string_equals(key, "object"))
-                request->object = value;
-        return 0;
-}
-
 static char *span_text(struct span value)
 {
         char *text;
@@ -59,18 +41,6 @@ static char *span_text(struct span value)
 }
 
 /* ---- what is said */
-
-static int write_all(int fd, const struct text *text)
-{
-        for (size_t done = 0; done < text->size;) {
-                ssize_t n = write(fd, text->data + done, text->size - done);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                done += n > 0 ? (size_t)n : 0;
-        }
-        return 0;
-}
 
 static void begin_answer(struct span id, struct text *out)
 {
@@ -177,15 +147,16 @@ static int serve_line(struct host *host, const char *line, size_t size)
 {
         _cleanup_free_ char *action = NULL, *namespace_name = NULL, *name = NULL, *uid = NULL;
         _cleanup_text_ struct text out = TEXT_EMPTY;
-        struct request found = {0};
+        struct span whole, id = {0}, attempt = {0}, given_action = {0}, given_object = {0};
+        const struct scan_wanted wanted[] = {
+                {"id", &id}, {"attempt", &attempt}, {"action", &given_action}, {"object", &given_object}};
         struct scan_object object = {0};
-        struct span whole;
 
-        if (scan_value(line, size, &whole) < 0 || scan_members(whole, take_request_member, &found) < 0 ||
-            !found.id.start || !found.object.start ||
-            scan_object(found.object.start, found.object.size, &object) < 0)
+        if (scan_value(line, size, &whole) < 0 || scan_find(whole, wanted, ELEMENTS(wanted)) < 0 ||
+            !id.start || !given_object.start ||
+            scan_object(given_object.start, given_object.size, &object) < 0)
                 return -EBADMSG;
-        action = span_text(found.action);
+        action = span_text(given_action);
         namespace_name = span_text(object.namespace_name);
         name = span_text(object.name);
         uid = span_text(object.uid);
@@ -199,10 +170,10 @@ static int serve_line(struct host *host, const char *line, size_t size)
                      .namespace_name = namespace_name,
                      .name = name,
                      .uid = uid,
-                     .attempt = found.attempt.start ? strtoull(found.attempt.start, NULL, 10) : 0,
+                     .attempt = attempt.start ? strtoull(attempt.start, NULL, 10) : 0,
              },
-             found.id, &out);
-        return out.failed ? -ENOMEM : write_all(host->answers, &out);
+             id, &out);
+        return out.failed ? -ENOMEM : file_write_all(host->answers, out.data, out.size);
 }
 
 static int serve_lines(struct host *host)

@@ -13,7 +13,6 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "credential/handlers/files.h"
-#include "credential/retry-delay.h"
 #include "credential/separate.h"
 #include "kubeconfig/credential-message.h"
 #include "json/json.h"
@@ -34,12 +33,6 @@ bool account_is_wanted(const struct credential *credential)
                 if (config->access[i].account[0])
                         return true;
         return false;
-}
-
-static const char *identity_of(const struct access *access, char *buffer, size_t size)
-{
-        snprintf(buffer, size, "%s/%s", access->namespace_name, access->config->account);
-        return buffer;
 }
 
 /* ---- time */
@@ -63,13 +56,13 @@ static int ask_in(struct access *access, uint64_t usec)
 static int note_trouble(struct access *access, const char *why)
 {
         bool expired = access->expires_boottime > 0 && !access_is_usable(access);
-        char *reason, who[400];
+        char *reason = format_string(
+                "%s %s/%s%s%s%s",
+                expired ? "the token of service account" : "no token can be had for service account",
+                access->namespace_name, access->config->account,
+                expired ? " has expired, and no other one can be had" : "", why ? ": " : "", why ? why : "");
 
-        identity_of(access, who, sizeof(who));
-        if (asprintf(&reason, "%s %s%s%s%s",
-                     expired ? "the token of service account" : "no token can be had for service account",
-                     who, expired ? " has expired, and no other one can be had" : "", why ? ": " : "",
-                     why ? why : "") < 0)
+        if (!reason)
                 return -ENOMEM;
         free(access->account_trouble);
         access->account_trouble = reason;
@@ -115,7 +108,8 @@ static int token_failed(struct access *access, const struct kube_error *error)
                 delay = limit;
         if (error->retry_after_sec > 0 && delay < (uint64_t)error->retry_after_sec * USEC_PER_SEC)
                 delay = (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        if (asprintf(&why, "%s%s", error->message ? error->message : "unknown", advice(error)) < 0)
+        why = format_string("%s%s", error->message ? error->message : "unknown", advice(error));
+        if (!why)
                 return -ENOMEM;
         free(access->account_why);
         access->account_why = why;
@@ -126,13 +120,10 @@ static int token_failed(struct access *access, const struct kube_error *error)
 
 static int fail_with(struct access *access, const char *message)
 {
-        struct kube_error error = KUBE_ERROR_NONE;
+        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
         int r = kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", message);
 
-        if (r >= 0)
-                r = token_failed(access, &error);
-        kube_error_done(&error);
-        return r;
+        return r < 0 ? r : token_failed(access, &error);
 }
 
 /* ---- success */
@@ -171,7 +162,7 @@ static int take_new_token(struct access *access, const char *token, uint64_t lif
 /* By the life that was granted: the server's clock may be another one than ours. */
 static int read_answer(struct access *access, const struct kube_response *response)
 {
-        cJSON *answer = json_parse(response->body, response->body_size);
+        _cleanup_json_ cJSON *answer = json_parse(response->body, response->body_size);
         cJSON *token = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(answer, "status"),
                                                         "token");
         const cJSON *life = cJSON_GetObjectItemCaseSensitive(
@@ -184,7 +175,6 @@ static int read_answer(struct access *access, const struct kube_response *respon
 
         if (text)
                 explicit_bzero(token->valuestring, strlen(text));
-        cJSON_Delete(answer);
         return r;
 }
 

@@ -17,6 +17,7 @@
 #include "kubeconfig/credential-message.h"
 #include "object/bookkeeping.h"
 #include "object/confined.h"
+#include "object/identity.h"
 #include "json/json.h"
 
 #define TIMEOUT_USEC (5 * USEC_PER_SEC) /* a check is to say something soon */
@@ -124,14 +125,6 @@ static bool has_kind(const cJSON *list, const char *kind, const char **ret_near)
         return false;
 }
 
-static bool is_same_group(const char *api_version, const char *other)
-{
-        const char *slash = strchr(api_version, '/');
-        size_t length = slash ? (size_t)(slash - api_version) + 1 : 0;
-
-        return strncmp(api_version, other, length) == 0 && (length > 0 || !strchr(other, '/'));
-}
-
 static const char *nearest_version(struct served *served, const char *api_version)
 {
         const char *best = NULL;
@@ -148,12 +141,13 @@ static const char *nearest_version(struct served *served, const char *api_versio
                         const char *other = json_text(version, "groupVersion");
 
                         keep_nearest(api_version, other,
-                                     is_same_group(api_version, other) ? 0
-                                                                       : word_distance(api_version, other),
+                                     is_same_api_group(api_version, other)
+                                             ? 0
+                                             : word_distance(api_version, other),
                                      &best, &least);
                 }
         }
-        return !best && is_same_group(api_version, "v1") ? "v1" : best;
+        return !best && is_same_api_group(api_version, "v1") ? "v1" : best;
 }
 
 /* The version in which another group has the very kind, or NULL: Deployment of v1 is one of apps/v1. */

@@ -212,6 +212,17 @@ bool text_nests_too_deep(const char *string)
         return false;
 }
 
+int text_append_escaped(struct text *text, const char *string)
+{
+        for (; *string; string++)
+                if ((*string >= 'a' && *string <= 'z') || (*string >= 'A' && *string <= 'Z') ||
+                    (*string >= '0' && *string <= '9') || strchr("-._~", *string))
+                        text_append(text, string, 1);
+                else
+                        text_printf(text, "%%%02X", (unsigned char)*string);
+        return text->failed ? -ENOMEM : 0;
+}
+
 void text_append_base64(struct text *text, const char *input)
 {
         static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -55,6 +55,9 @@ int json_escape_decode(const char **at, const char *end, unsigned *ret);
 /* As UTF-8: no more than 4 bytes, and never more than its escape has. Returns how many. */
 size_t utf8_encode(unsigned code, char *out);
 
+/* Appends a string as a part of a URL: all but letters, digits, '-', '.', '_' and '~' becomes %XX (RFC 3986). */
+int text_append_escaped(struct text *text, const char *string);
+
 /* Appends a string in base64. */
 void text_append_base64(struct text *text, const char *input);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "object/identity.h"
+
 const struct config_watch *config_watch_find(const struct config *config, const char *name)
 {
         for (size_t i = 0; i < config->watch_count; i++)
@@ -11,20 +13,9 @@ const struct config_watch *config_watch_find(const struct config *config, const 
         return NULL;
 }
 
-/* The length of the group in "group/version"; 0 for "version", the core group. */
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
 bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b)
 {
-        size_t size = group_size(a->api_version);
-
-        return strcmp(a->kind, b->kind) == 0 && size == group_size(b->api_version) &&
-               memcmp(a->api_version, b->api_version, size) == 0;
+        return strcmp(a->kind, b->kind) == 0 && is_same_api_group(a->api_version, b->api_version);
 }
 
 bool config_releases(const struct config_watch *watch)

@@ -57,16 +57,12 @@ static void on_discovery_done(struct kube_transfer *transfer _unused_, const str
         discovery_free(discovery);
 }
 
-static char *list_path(const char *api_version)
-{
-        return format_string("%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
-}
-
 int kube_discovery_start(struct kube_client *client, const char *api_version, const char *kind,
                          kube_discovery_done_t callback, void *userdata, struct kube_discovery **ret)
 {
         struct kube_discovery *discovery = calloc(1, sizeof(*discovery));
-        _cleanup_free_ char *path = list_path(api_version);
+        _cleanup_free_ char *path =
+                format_string("%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
         struct kube_request request = {
                 .method = "GET",
                 .path = path,

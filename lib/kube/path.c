@@ -40,23 +40,13 @@ struct resource_item {
         struct span name, kind, namespaced;
 };
 
-static int take_resource_member(struct span key, struct span value, void *userdata)
-{
-        struct resource_item *item = userdata;
-
-        if (scan_string_equals(key, "name"))
-                item->name = value;
-        else if (scan_string_equals(key, "kind"))
-                item->kind = value;
-        else if (scan_string_equals(key, "namespaced"))
-                item->namespaced = value;
-        return 0;
-}
-
 static int read_item(struct span element, struct resource_item *ret)
 {
+        const struct scan_wanted wanted[] = {
+                {"name", &ret->name}, {"kind", &ret->kind}, {"namespaced", &ret->namespaced}};
+
         *ret = (struct resource_item){0};
-        return element.start[0] == '{' ? scan_members(element, take_resource_member, ret) : 0;
+        return element.start[0] == '{' ? scan_find(element, wanted, ELEMENTS(wanted)) : 0;
 }
 
 /* Subresources ("pods/status") name the same kind. */
@@ -92,13 +82,6 @@ static int take_status(struct span element, void *userdata)
         return search->found ? -ECANCELED : r;
 }
 
-static int take_resources(struct span key, struct span value, void *userdata)
-{
-        if (scan_string_equals(key, "resources"))
-                *(struct span *)userdata = value;
-        return 0;
-}
-
 static int find_in_list(struct span list, struct kube_resource *resource)
 {
         struct status_search search = {0};
@@ -109,11 +92,9 @@ static int find_in_list(struct span list, struct kube_resource *resource)
                 return -ENOENT;
         if (r != -ECANCELED)
                 return r;
-        if (asprintf(&status, "%s/status", resource->plural) < 0) {
-                status = NULL;
+        search.name = status = format_string("%s/status", resource->plural);
+        if (!status)
                 return -ENOMEM;
-        }
-        search.name = status;
         r = scan_elements(list, take_status, &search);
         resource->status_subresource = search.found;
         return r == -ECANCELED ? 0 : r;
@@ -130,7 +111,7 @@ int kube_resource_from_list(const char *api_version, const char *kind, const cha
         if (r >= 0)
                 r = scan_value(document, size, &whole);
         if (r >= 0)
-                r = scan_members(whole, take_resources, &list);
+                r = scan_find(whole, &(struct scan_wanted){"resources", &list}, 1);
         if (r >= 0)
                 r = find_in_list(list, &resource);
         if (r < 0) {
@@ -141,30 +122,10 @@ int kube_resource_from_list(const char *api_version, const char *kind, const cha
         return 0;
 }
 
-/* RFC 3986: unreserved characters stay. */
-static bool is_unreserved(unsigned char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-               c == '.' || c == '_' || c == '~';
-}
-
-static int append_escaped(struct text *text, const char *string)
-{
-        for (; *string; string++) {
-                unsigned char c = (unsigned char)*string;
-
-                if (is_unreserved(c))
-                        text_append(text, string, 1);
-                else
-                        text_printf(text, "%%%02X", c);
-        }
-        return text->failed ? -ENOMEM : 0;
-}
-
 static void append_segment(struct text *text, const char *segment)
 {
         text_append(text, "/", 1);
-        append_escaped(text, segment);
+        text_append_escaped(text, segment);
 }
 
 char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
@@ -193,9 +154,9 @@ int kube_path_add(struct text *path, const char *key, const char *value)
         bool first = !path->data || !strchr(path->data, '?');
 
         text_append(path, first ? "?" : "&", 1);
-        append_escaped(path, key);
+        text_append_escaped(path, key);
         text_append(path, "=", 1);
-        return append_escaped(path, value);
+        return text_append_escaped(path, value);
 }
 
 int kube_key_split(const char *key, char **ret_namespace, char **ret_name)

@@ -22,7 +22,8 @@ static uint64_t hash_of(const char *text)
         return hash;
 }
 
-bool warnings_note(struct warnings *warnings, const char *text)
+/* Whether it is new. */
+static bool warnings_note(struct warnings *warnings, const char *text)
 {
         uint64_t hash = hash_of(text);
         size_t known = warnings->count < WARNINGS_MAX ? warnings->count : WARNINGS_MAX;
@@ -34,7 +35,9 @@ bool warnings_note(struct warnings *warnings, const char *text)
         return true;
 }
 
-bool warning_read(const char *line, size_t size, char ret[static WARNING_TEXT_MAX])
+/* The text of a whole header line (`Warning: 299 - "text"`), as one line of UTF-8, cut to
+ * WARNING_TEXT_MAX - 1 bytes. false: it is no such line. */
+static bool warning_read(const char *line, size_t size, char ret[static WARNING_TEXT_MAX])
 {
         const char *end = line + size, *at;
         size_t used = 0;
@@ -75,35 +78,22 @@ static void wipe(char **secret)
         *secret = NULL;
 }
 
+#define WIPE(name) wipe(&credential->name);
+
 void credential_wipe(struct kube_credential *credential)
 {
-        wipe(&credential->server);
-        wipe(&credential->tls_server_name);
-        wipe(&credential->certificate_authority);
-        wipe(&credential->client_certificate);
-        wipe(&credential->client_key);
-        wipe(&credential->token);
-        wipe(&credential->username);
-        wipe(&credential->password);
-        wipe(&credential->proxy_url);
-        wipe(&credential->identity);
+        CREDENTIAL_TEXTS(WIPE)
         if (credential->header)
                 curl_slist_free_all(credential->header);
         credential->header = NULL;
 }
 
+/* "Name:" without a value takes a header of libcurl's own away. */
 static int append_header(struct curl_slist **list, const char *name, const char *value)
 {
-        _cleanup_free_ char *line = NULL;
-        struct curl_slist *grown;
+        _cleanup_free_ char *line = format_string(value ? "%s: %s" : "%s:", name, value);
+        struct curl_slist *grown = line ? curl_slist_append(*list, line) : NULL;
 
-        /* A line break would begin another header. */
-        if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
-                return -EINVAL;
-        line = format_string("%s: %s", name, value);
-        if (!line)
-                return -ENOMEM;
-        grown = curl_slist_append(*list, line);
         if (!grown)
                 return -ENOMEM;
         *list = grown;
@@ -114,37 +104,32 @@ static int copy_headers(const struct message_credential *message, struct kube_cr
 {
         int r = 0;
 
-        for (size_t i = 0; i < message->header_count && r >= 0; i++)
-                r = append_header(&copy->header, message->header[i].name, message->header[i].value);
+        for (size_t i = 0; i < message->header_count && r >= 0; i++) {
+                const struct record_header *header = &message->header[i];
+
+                /* A line break would begin another header. */
+                r = strpbrk(header->name, "\r\n") || strpbrk(header->value, "\r\n")
+                            ? -EINVAL
+                            : append_header(&copy->header, header->name, header->value);
+        }
         return r;
 }
 
+#define COPY(name)                                                                                          \
+        copy.name = strdup(message->name);                                                                  \
+        r = copy.name || r < 0 ? r : -ENOMEM;
+
 int credential_copy(const struct message_credential *message, struct kube_credential *ret)
 {
-        struct kube_credential copy = {
-                .serial = message->serial,
-                .insecure = message->insecure,
-                .server = strdup(message->server),
-                .tls_server_name = strdup(message->tls_server_name),
-                .certificate_authority = strdup(message->certificate_authority),
-                .client_certificate = strdup(message->client_certificate),
-                .client_key = strdup(message->client_key),
-                .token = strdup(message->token),
-                .username = strdup(message->username),
-                .password = strdup(message->password),
-                .proxy_url = strdup(message->proxy_url),
-                .identity = strdup(message->identity),
-        };
+        struct kube_credential copy = {.serial = message->serial, .insecure = message->insecure};
         int r = copy_headers(message, &copy);
 
-        if (r < 0 || !copy.server || !copy.tls_server_name || !copy.certificate_authority ||
-            !copy.client_certificate || !copy.client_key || !copy.token || !copy.username ||
-            !copy.password || !copy.proxy_url || !copy.identity) {
+        CREDENTIAL_TEXTS(COPY)
+        if (r < 0)
                 credential_wipe(&copy);
-                return r < 0 ? r : -ENOMEM;
-        }
-        *ret = copy;
-        return 0;
+        else
+                *ret = copy;
+        return r;
 }
 
 /* ---- list and life */
@@ -226,22 +211,6 @@ static int add_headers_of(struct kube_transfer *transfer, const struct kube_cred
         return 0;
 }
 
-static int add_header(struct kube_transfer *transfer, const char *name, const char *value)
-{
-        _cleanup_free_ char *line = NULL;
-        struct curl_slist *header;
-
-        /* "Name:" without a value takes a header of libcurl's own away. */
-        line = format_string(value ? "%s: %s" : "%s:", name, value);
-        if (!line)
-                return -ENOMEM;
-        header = curl_slist_append(transfer->header, line);
-        if (!header)
-                return -ENOMEM;
-        transfer->header = header;
-        return 0;
-}
-
 static void note_warning(struct kube_client *client, const char *line, size_t size)
 {
         char text[WARNING_TEXT_MAX];
@@ -314,7 +283,7 @@ static int set_url(struct kube_transfer *transfer, const char *path,
                 _cleanup_free_ char *base = NULL;
 
                 transfer->connect_to = curl_slist_append(NULL, connect_to);
-                r = add_header(transfer, "Host", authority);
+                r = append_header(&transfer->header, "Host", authority);
                 if (r >= 0 && curl_url_get(url, CURLUPART_URL, &base, 0) == CURLUE_OK) {
                         _cleanup_text_ struct text full = TEXT_EMPTY;
                         size_t length = strlen(base);
@@ -382,9 +351,9 @@ static int set_body(struct kube_transfer *transfer, const struct kube_request *r
         curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
         if (curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, request->body) != CURLE_OK)
                 return -ENOMEM;
-        r = add_header(transfer, "Content-Type",
-                       request->content_type ? request->content_type : "application/json");
-        return r < 0 ? r : add_header(transfer, "Expect", NULL);
+        r = append_header(&transfer->header, "Content-Type",
+                          request->content_type ? request->content_type : "application/json");
+        return r < 0 ? r : append_header(&transfer->header, "Expect", NULL);
 }
 
 /* With dryRun, where the client only tries. */
@@ -410,7 +379,8 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
         if (r >= 0)
                 r = set_proxy(transfer, credential);
         if (r >= 0)
-                r = add_header(transfer, "Accept", request->accept ? request->accept : "application/json");
+                r = append_header(&transfer->header, "Accept",
+                                  request->accept ? request->accept : "application/json");
         if (r >= 0)
                 r = add_headers_of(transfer, credential);
         if (r >= 0)

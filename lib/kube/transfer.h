@@ -20,22 +20,21 @@ struct warnings {
         size_t count; /* warnings that were new when they came */
 };
 
-/* Whether it is new. */
-bool warnings_note(struct warnings *warnings, const char *text);
-
-/* The text of a whole header line (`Warning: 299 - "text"`), as one line of UTF-8, cut to
- * WARNING_TEXT_MAX - 1 bytes. false: it is no such line. */
-bool warning_read(const char *line, size_t size, char ret[static WARNING_TEXT_MAX]);
-
 enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES };
+
+/* `identity` is for people. */
+#define CREDENTIAL_TEXTS(X)                                                                                 \
+        X(server)                                                                                           \
+        X(tls_server_name) X(certificate_authority) X(client_certificate) X(client_key) X(token)            \
+                X(username) X(password) X(proxy_url) X(identity)
+#define CREDENTIAL_MEMBER(name) char *name;
 
 /* Owned copies; server NULL: none yet. */
 struct kube_credential {
         uint64_t serial;
         bool insecure;
-        char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
-                *username, *password, *proxy_url, *identity; /* the last one: for people */
-        struct curl_slist *header;                           /* headers of every request */
+        CREDENTIAL_TEXTS(CREDENTIAL_MEMBER)
+        struct curl_slist *header; /* headers of every request */
 };
 
 int credential_copy(const struct message_credential *message, struct kube_credential *ret);

@@ -20,24 +20,13 @@ static int no_memory(struct error *error)
 
 /* ---- impersonation */
 
-static bool is_unreserved(char c)
-{
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-               strchr("-_.~", c);
-}
-
 /* A key of `extra` may be any text: what a header's name cannot hold is escaped, as client-go does. */
 static char *extra_name(const char *key)
 {
         _cleanup_text_ struct text name = TEXT_EMPTY;
 
         text_append_string(&name, "Impersonate-Extra-");
-        for (; *key; key++) {
-                if (is_unreserved(*key))
-                        text_append(&name, key, 1);
-                else
-                        text_printf(&name, "%%%02X", (unsigned char)*key);
-        }
+        text_append_escaped(&name, key);
         return text_take(&name);
 }
 

@@ -4,21 +4,8 @@
 
 #include <string.h>
 
+#include "object/identity.h"
 #include "object/namespace.h"
-
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
-static bool is_same_group(const char *a, const char *b)
-{
-        size_t size = group_size(a);
-
-        return size == group_size(b) && memcmp(a, b, size) == 0;
-}
 
 static bool is_own(const struct record_watch *watch, const char *key, const char *namespace_name)
 {
@@ -44,7 +31,7 @@ unsigned confined_judge(const struct record_watch *watch, bool is_patch, const c
         unsigned wrong = CONFINED_KIND | (is_elsewhere ? CONFINED_NAMESPACE : 0);
 
         for (size_t i = 0; i < count; i++) {
-                if (strcmp(list[i].kind, kind) != 0 || !is_same_group(list[i].api_version, api_version))
+                if (strcmp(list[i].kind, kind) != 0 || !is_same_api_group(list[i].api_version, api_version))
                         continue;
                 wrong &= ~(unsigned)CONFINED_KIND;
                 if (names_namespace(&list[i], namespace_name))

@@ -205,15 +205,6 @@ static int hash_members(struct hasher *hasher, enum level level, const struct si
         }
 }
 
-static int find_type(struct span key, struct span value, void *userdata)
-{
-        struct span *type = userdata;
-
-        if (scan_string_equals(key, "type"))
-                *type = value;
-        return 0;
-}
-
 /* A condition that tells how runs of one of the watches go. */
 static bool is_told_condition(const struct hasher *hasher)
 {
@@ -221,7 +212,7 @@ static bool is_told_condition(const struct hasher *hasher)
 
         return scan_value(hasher->input + hasher->position, hasher->size - hasher->position, &element) >=
                        0 &&
-               scan_members(element, find_type, &type) >= 0 && type.start &&
+               scan_find(element, &(struct scan_wanted){"type", &type}, 1) >= 0 && type.start &&
                bookkeeping_has_word(hasher->ours.conditions, type);
 }
 

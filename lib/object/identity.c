@@ -82,34 +82,6 @@ struct reference {
         struct span api_version, kind, name, uid, controller;
 };
 
-static int take_identity_member(struct span key, struct span value, void *userdata)
-{
-        struct reference *reference = userdata;
-        const struct {
-                const char *name;
-                struct span *place;
-        } member[] = {
-                {"apiVersion", &reference->api_version},
-                {"kind", &reference->kind},
-                {"name", &reference->name},
-                {"uid", &reference->uid},
-                {"controller", &reference->controller},
-        };
-
-        for (size_t i = 0; i < ELEMENTS(member); i++)
-                if (scan_string_equals(key, member[i].name))
-                        *member[i].place = value;
-        return 0;
-}
-
-static bool is_same_group(const char *a, const char *b)
-{
-        const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
-        size_t size_a = slash_a ? (size_t)(slash_a - a) : 0, size_b = slash_b ? (size_t)(slash_b - b) : 0;
-
-        return size_a == size_b && strncmp(a, b, size_a) == 0;
-}
-
 static bool is_of_kind(const struct reference *reference, const char *api_version, const char *kind)
 {
         char text[API_VERSION_MAX + 1];
@@ -117,7 +89,7 @@ static bool is_of_kind(const struct reference *reference, const char *api_versio
 
         return scan_string_equals(reference->kind, kind) &&
                read_identity_text(reference->api_version, '\0', text, API_VERSION_MAX, &size) >= 0 &&
-               is_same_group(text, api_version);
+               is_same_api_group(text, api_version);
 }
 
 /* Takes it where it says more than what is known. */
@@ -126,8 +98,15 @@ static int judge_identity(struct span text, const struct scan_object *object, co
 {
         struct reference reference = {0};
         struct owner found = {0};
+        const struct scan_wanted wanted[] = {
+                {"apiVersion", &reference.api_version},
+                {"kind", &reference.kind},
+                {"name", &reference.name},
+                {"uid", &reference.uid},
+                {"controller", &reference.controller},
+        };
         size_t size = 0;
-        int r = scan_members(text, take_identity_member, &reference);
+        int r = scan_find(text, wanted, ELEMENTS(wanted));
 
         if (r < 0 || !is_of_kind(&reference, api_version, kind))
                 return r == -ENOMEM ? r : 0;

@@ -26,6 +26,21 @@ struct identity {
  * than the bounds or holds control characters. */
 int identity_read(const char *json, size_t size, bool whole, struct identity *ret);
 
+/* The length of the group in "group/version"; 0 for "version", the core group. */
+static inline size_t api_group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
+static inline bool is_same_api_group(const char *a, const char *b)
+{
+        size_t size = api_group_size(a);
+
+        return size == api_group_size(b) && memcmp(a, b, size) == 0;
+}
+
 /* Whether text that is not of this release's making, as of an older store, keeps to the bounds. */
 bool identity_fits(const char *key, const char *uid);
 

@@ -88,6 +88,28 @@ int scan_members(struct span object, scan_member_t callback, void *userdata)
         return r == -EAGAIN ? -EBADMSG : r; /* a span is a whole value: there is no more of it */
 }
 
+struct finder {
+        const struct scan_wanted *wanted;
+        size_t count;
+};
+
+static int take_wanted(struct span key, struct span value, void *userdata)
+{
+        const struct finder *finder = userdata;
+
+        for (size_t i = 0; i < finder->count; i++)
+                if (scan_string_equals(key, finder->wanted[i].name))
+                        *finder->wanted[i].place = value;
+        return 0;
+}
+
+int scan_find(struct span object, const struct scan_wanted *wanted, size_t count)
+{
+        struct finder finder = {wanted, count};
+
+        return scan_members(object, take_wanted, &finder);
+}
+
 int scan_elements(struct span array, scan_element_t callback, void *userdata)
 {
         size_t position = 0;

@@ -42,7 +42,14 @@ int scan_identity(const char *input, size_t size, struct scan_object *ret);
 /* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
 typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);
 int scan_members(struct span object, scan_member_t callback, void *userdata);
-/* The same for the elements of an array. */
+/* Finds some members of an object: *place is the value, the last of duplicates. What the object does not have is left as it
+ * is. */
+struct scan_wanted {
+        const char *name;
+        struct span *place;
+};
+int scan_find(struct span object, const struct scan_wanted *wanted, size_t count);
+/* Calls for each element of an array, as scan_members() does. */
 typedef int (*scan_element_t)(struct span element, void *userdata);
 int scan_elements(struct span array, scan_element_t callback, void *userdata);
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
