@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kits, and what this machine needs to run each of them. A kit is built once, in a folder that each user can read: sources of a
+clone below /root are not for others."""
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import tempfile
+
+from harness.setup import SOURCE
+from harness.wait import scaled
+
+PYTHON = "/usr/bin/python3"
+ENVIRONMENT = {"PATH": f"/usr/bin:/bin:{os.environ.get('PATH', os.defpath)}", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
+
+
+def program(name, *elsewhere):
+    """Its path, or None."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *elsewhere])
+    return shutil.which(name, path=path)
+
+
+def run(command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                          timeout=scaled(300), **options)
+    assert done.returncode == 0, f"{command}: exit status {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    folder: pathlib.Path  # a copy of what it is built of
+    probe: list
+    example: list
+    own_tests: list  # the example's, which run in its folder
+    environment: dict  # of all of these
+    heading: str  # in docs/kits.md
+    page: list  # the command of that section's handler, in the folder where it was built
+    hour: str = "3600000ms"  # as that handler says it
+
+
+def build_python(folder):
+    example = folder / "sdk/python/example"
+    environment = {"PYTHONPATH": str(folder / "sdk/python")}
+    return Built(folder, [PYTHON, str(folder / "tests/sdk/probe.py")], [PYTHON, str(example / "website.py")],
+                 [PYTHON, "-m", "unittest", "test_website"], environment, "Python", ["./handler.py"], "1h")
+
+
+# name: (what it needs, or None where it is at hand; how it is built)
+KITS = {"python": (None, build_python)}
+
+
+def build(name, folder):
+    """Of a copy of the sources: a build leaves files behind."""
+    for part in (f"sdk/{name}", "tests/sdk", "schema"):
+        shutil.copytree(SOURCE / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return KITS[name][1](folder)
+
+
+class Running:
+    """The probe as a process that serves."""
+
+    def __init__(self, kit, **options):
+        self.stderr = tempfile.TemporaryFile()
+        self.received = b""
+        self.process = subprocess.Popen(kit.probe, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
+                                        env={**ENVIRONMENT, **kit.environment}, **options)
+
+    def send(self, request):
+        self.process.stdin.write(json.dumps(request, ensure_ascii=False).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self):
+        while b"\n" not in self.received:
+            ready, _, _ = select.select([self.process.stdout], [], [], scaled(20))
+            data = os.read(self.process.stdout.fileno(), 1 << 20) if ready else b""
+            assert data, f"no answer after {self.received!r}; it said: {self.said()}"
+            self.received += data
+        line, _, self.received = self.received.partition(b"\n")
+        return json.loads(line)
+
+    def ask(self, request):
+        self.send(request)
+        return self.receive()
+
+    def said(self):
+        """Standard error so far."""
+        end = self.stderr.seek(0, os.SEEK_END)
+        return os.pread(self.stderr.fileno(), end, 0).decode(errors="replace")
+
+    def wait(self):
+        return self.process.wait(scaled(20))
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        self.process.wait()
+        self.stderr.close()
