@@ -9,9 +9,7 @@ import pytest
 import kits
 
 
-@pytest.fixture(scope="session", params=[
-    pytest.param(name, marks=[pytest.mark.xdist_group(f"kit-{name}"), pytest.mark.only_where(need is None, need)])
-    for name, (need, _) in kits.KITS.items()])
+@pytest.fixture(scope="session", params=[kits.parameter(name) for name in kits.KITS])
 def kit(request):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="reconciled-test-kit-"))
     folder.chmod(0o755)

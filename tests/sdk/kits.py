@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import tempfile
 
+import pytest
+
 from harness.setup import SOURCE
 from harness.wait import scaled
 
@@ -50,8 +52,29 @@ def build_python(folder):
                  [PYTHON, "-m", "unittest", "test_website"], environment, "Python", ["./handler.py"], "1h")
 
 
+def build_node(folder):
+    """npm must not look for anything: the kit has no dependencies."""
+    modules = folder / "node_modules"
+    modules.mkdir()
+    (modules / "reconciled").symlink_to(folder / "sdk/node")
+    environment = {"npm_config_offline": "true", "npm_config_audit": "false", "npm_config_fund": "false",
+                   "npm_config_update_notifier": "false", "npm_config_cache": str(folder / "npm")}
+    return Built(folder, [NODE, str(folder / "tests/sdk/probe.js")], [NODE, str(folder / "sdk/node/example/website.js")],
+                 [NODE, "--test"], environment, "Node", [NODE, "handler.js"])
+
+
+NODE = program("node")
 # name: (what it needs, or None where it is at hand; how it is built)
-KITS = {"python": (None, build_python)}
+KITS = {
+    "python": (None, build_python),
+    "node": (None if NODE and program("npm") else "Node 18 or newer and npm (nodejs, npm), for the kit of that language", build_node),
+}
+
+
+def parameter(name):
+    """For the fixture kit."""
+    need = KITS[name][0]
+    return pytest.param(name, marks=[pytest.mark.xdist_group(f"kit-{name}"), pytest.mark.only_where(need is None, need)])
 
 
 def build(name, folder):

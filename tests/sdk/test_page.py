@@ -43,7 +43,7 @@ def test_the_handler_of_the_page(kit, tmp_path):
         assert size != 3 or done.stderr == "info: the size is 3\n"
 
 
-@pytest.mark.parametrize("kit", ["python"], indirect=True)
+@pytest.mark.parametrize("kit", [kits.parameter("python")], indirect=True)
 def test_without_a_cluster(kit, tmp_path, programs):
     save(tmp_path, PAGE.named)
     config = yaml.safe_load(PAGE.named["reconciled.yaml"])

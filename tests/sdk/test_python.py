@@ -12,7 +12,7 @@ import kits
 from test_expectations import ask_for, request_of
 
 KIT = SOURCE / "sdk/python"
-ONLY_PYTHON = pytest.mark.parametrize("kit", ["python"], indirect=True)
+ONLY_PYTHON = pytest.mark.parametrize("kit", [kits.parameter("python")], indirect=True)
 
 
 @ONLY_PYTHON
