@@ -13,17 +13,16 @@ import tempfile
 
 import pytest
 
-from harness.setup import SOURCE
+from harness.setup import BUILD, SOURCE
 from harness.wait import scaled
 
 PYTHON = "/usr/bin/python3"
 ENVIRONMENT = {"PATH": f"/usr/bin:/bin:{os.environ.get('PATH', os.defpath)}", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
 
 
-def program(name, *elsewhere):
-    """Its path, or None."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), *elsewhere])
-    return shutil.which(name, path=path)
+def program(name, first="", last=""):
+    """Its path, or None: in the folder `first`, on the PATH, or in the folder `last`."""
+    return shutil.which(name, path=os.pathsep.join([first, os.environ.get("PATH", ""), last]))
 
 
 def run(command, **options):
@@ -38,8 +37,10 @@ class Built:
     folder: pathlib.Path  # a copy of what it is built of
     probe: list
     example: list
-    own_tests: list  # the example's, which run in its folder
+    own_tests: list  # the example's
+    tests_in: pathlib.Path
     environment: dict  # of all of these
+    tools: dict  # likewise, of its compiler and the like
     heading: str  # in docs/kits.md
     page: list  # the command of that section's handler, in the folder where it was built
     hour: str = "3600000ms"  # as that handler says it
@@ -49,7 +50,7 @@ def build_python(folder):
     example = folder / "sdk/python/example"
     environment = {"PYTHONPATH": str(folder / "sdk/python")}
     return Built(folder, [PYTHON, str(folder / "tests/sdk/probe.py")], [PYTHON, str(example / "website.py")],
-                 [PYTHON, "-m", "unittest", "test_website"], environment, "Python", ["./handler.py"], "1h")
+                 [PYTHON, "-m", "unittest", "test_website"], example, environment, {"PYTHONDONTWRITEBYTECODE": "1"}, "Python", ["./handler.py"], "1h")
 
 
 def build_node(folder):
@@ -57,17 +58,29 @@ def build_node(folder):
     modules = folder / "node_modules"
     modules.mkdir()
     (modules / "reconciled").symlink_to(folder / "sdk/node")
-    environment = {"npm_config_offline": "true", "npm_config_audit": "false", "npm_config_fund": "false",
-                   "npm_config_update_notifier": "false", "npm_config_cache": str(folder / "npm")}
+    tools = {"npm_config_offline": "true", "npm_config_audit": "false", "npm_config_fund": "false",
+             "npm_config_update_notifier": "false", "npm_config_cache": str(folder / "npm")}
     return Built(folder, [NODE, str(folder / "tests/sdk/probe.js")], [NODE, str(folder / "sdk/node/example/website.js")],
-                 [NODE, "--test"], environment, "Node", [NODE, "handler.js"])
+                 [NODE, "--test"], folder / "sdk/node/example", {}, tools, "Node", [NODE, "handler.js"])
+
+
+def build_go(folder):
+    """No network, and no newer Go than the one that is there."""
+    tools = {"PATH": f"{os.path.dirname(GO)}:{ENVIRONMENT['PATH']}", "GOCACHE": str(BUILD / "sdk/go"), "GOPROXY": "off", "GOFLAGS": "-mod=mod",
+             "GOTOOLCHAIN": "local", "GOPATH": str(folder / "go"), "CGO_ENABLED": "0"}
+    for target, place in (("probe", "tests/sdk/probe-go"), ("website", "sdk/go/example")):
+        run([GO, "build", "-o", folder / target, "."], cwd=folder / place, env={**ENVIRONMENT, **tools})
+    run([GO, "vet", "./..."], cwd=folder / "sdk/go", env={**ENVIRONMENT, **tools})
+    return Built(folder, [str(folder / "probe")], [str(folder / "website")], [GO, "test", "./..."], folder / "sdk/go", {}, tools, "Go", ["./handler"])
 
 
 NODE = program("node")
+GO = program("go", first="/usr/lib/go-1.19/bin", last="/usr/local/go/bin")
 # name: (what it needs, or None where it is at hand; how it is built)
 KITS = {
     "python": (None, build_python),
     "node": (None if NODE and program("npm") else "Node 18 or newer and npm (nodejs, npm), for the kit of that language", build_node),
+    "go": (None if GO else "Go 1.19 or newer (golang-go), for the kit of that language", build_go),
 }
 
 

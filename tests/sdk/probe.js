@@ -6,7 +6,7 @@ const { readFileSync } = require('node:fs');
 const { Permanent, Temporary, log, serve } = require('reconciled');
 
 const actions = {
-  status: ({ name }, { size }) => ({ status: { name, size }, requeueAfter: '5m' }),
+  status: ({ name }, { size }) => ({ status: { name, size }, requeueAfter: '300000ms' }),
   children({ name }, spec, { children = [] }) {
     const shown = children.map((child) => child.metadata.name).join(' ');
     return { children: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { shown } }] };
@@ -51,5 +51,5 @@ serve({
     const { metadata, spec } = request.object;
     return actions[spec.do](metadata, spec, request);
   },
-  finalize: () => ({ done: false, requeueAfter: '5s' }),
+  finalize: () => ({ done: false, requeueAfter: '5000ms' }),
 });

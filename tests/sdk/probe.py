@@ -16,7 +16,7 @@ def probe(request):
     spec, name = thing["spec"], thing["metadata"]["name"]
     match spec["do"]:
         case "status":
-            return {"status": {"name": name, "size": spec["size"]}, "requeueAfter": "5m"}
+            return {"status": {"name": name, "size": spec["size"]}, "requeueAfter": datetime.timedelta(minutes=5)}
         case "children":
             shown = " ".join(child["metadata"]["name"] for child in request.get("children", []))
             return {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"shown": shown}}]}
@@ -75,7 +75,7 @@ def pear(request):
 @finalize
 def cleanup(request):
     assert os.path.exists("/"), request
-    return {"done": False, "requeueAfter": "5s"}
+    return {"done": False, "requeueAfter": datetime.timedelta(seconds=5)}
 
 
 serve()

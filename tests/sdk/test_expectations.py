@@ -102,4 +102,4 @@ def test_nobody_reads_the_answer(probe):
 
 
 def test_the_tests_of_the_example(kit):
-    kits.run(kit.own_tests, cwd=os.path.dirname(kit.example[-1]), env={**kits.ENVIRONMENT, **kit.environment})
+    kits.run(kit.own_tests, cwd=kit.tests_in, env={**kits.ENVIRONMENT, **kit.tools, **kit.environment})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Made by sdk/generate of schema/request.json and schema/answer.json: run it again instead of changing this file."""
+from datetime import timedelta
 from typing import Any, Literal, Required, TypedDict
 
 Object = dict[str, Any]  # of Kubernetes: apiVersion, kind, metadata, and what its kind has
@@ -43,10 +44,10 @@ class Answer(TypedDict, total=False):
     patch: dict[str, Any]  # Merged into the object (RFC 7386), if it is still the version that the handler was given.
     children: list[Object]  # Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
     patches: list[Object]  # Fields of objects of others, applied without force; what is left out is given up. Absent: they stay.
-    requeueAfter: str  # Run again after it, at the latest.
+    requeueAfter: str | timedelta  # Run again after it, at the latest.
     message: str  # For people.
     error: str  # The handler has failed: status, conditions and events are written, and nothing else is carried out.
-    retryAfter: str  # Beside error: the next attempt, in the place of the backoff.
+    retryAfter: str | timedelta  # Beside error: the next attempt, in the place of the backoff.
     permanent: bool  # Beside error: until the object changes.
     fatal: bool  # Beside error: the operator is to end, where its watch has allowFatal.
     done: bool  # false, to finalize: the cleanup goes on, and the object is not released.
