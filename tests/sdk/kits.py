@@ -44,6 +44,7 @@ class Built:
     heading: str  # in docs/kits.md
     page: list  # the command of that section's handler, in the folder where it was built
     hour: str = "3600000ms"  # as that handler says it
+    without: tuple = ()  # expectations that its language has nothing for
 
 
 def build_python(folder):
@@ -74,6 +75,21 @@ def build_go(folder):
     return Built(folder, [str(folder / "probe")], [str(folder / "website")], [GO, "test", "./..."], folder / "sdk/go", {}, tools, "Go", ["./handler"])
 
 
+def build_c(folder):
+    """With the sanitizers, and each warning an error."""
+    kit, strict = folder / "sdk/c", ["-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wwrite-strings", "-Werror"]
+    run(["cc", *strict, "-fsanitize=address,undefined", "-fno-sanitize-recover", "-shared", "-fPIC", "-o", folder / "libkit.so",
+         kit / "reconciled-kit.c", kit / "reconciled-kit-json.c"])
+    example = kit / "example"
+    sources = {"probe": [folder / "tests/sdk/probe.c"], "website": [example / "website.c"],
+               "website-test": ["-DWEBSITE_TEST", example / "website.c", example / "website-test.c"]}
+    for target, given in sources.items():
+        run(["cc", *strict, "-fsanitize=address,undefined", f"-I{kit}", "-o", folder / target, *given, folder / "libkit.so",
+             f"-Wl,-rpath,{folder}"])
+    return Built(folder, [str(folder / "probe")], [str(folder / "website")], [str(folder / "website-test")], folder, {}, {}, "C",
+                 ["./handler"], without=("crash",))
+
+
 NODE = program("node")
 GO = program("go", first="/usr/lib/go-1.19/bin", last="/usr/local/go/bin")
 # name: (what it needs, or None where it is at hand; how it is built)
@@ -81,6 +97,7 @@ KITS = {
     "python": (None, build_python),
     "node": (None if NODE and program("npm") else "Node 18 or newer and npm (nodejs, npm), for the kit of that language", build_node),
     "go": (None if GO else "Go 1.19 or newer (golang-go), for the kit of that language", build_go),
+    "c": (None, build_c),
 }
 
 

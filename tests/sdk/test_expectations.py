@@ -26,6 +26,10 @@ def request_of(expectation, **more):
     return check_request(request) if expectation.get("valid", True) else request
 
 
+def expectations_of(kit):
+    return [(name, expectation) for name, expectation in EXPECTATIONS.items() if name not in kit.without]
+
+
 def ask_for(do, id=1, **spec):
     return request_of({"spec": {"do": do, **spec}}, id=id)
 
@@ -42,7 +46,7 @@ def check(name, expectation, answer, said):
 
 def test_served(kit, probe):
     """One process, one request after the other; what it says by then has been said."""
-    for number, (name, expectation) in enumerate(EXPECTATIONS.items(), 1):
+    for number, (name, expectation) in enumerate(expectations_of(kit), 1):
         answer = probe.ask(request_of(expectation, id=number))
         assert answer.pop("id") == number
         check(name, expectation, answer, probe.said())
@@ -50,8 +54,9 @@ def test_served(kit, probe):
     assert probe.wait() == 0 and not probe.process.stdout.read()
 
 
+@pytest.mark.slow
 def test_started_for_each_run(kit):
-    for name, expectation in EXPECTATIONS.items():
+    for name, expectation in expectations_of(kit):
         done = subprocess.run(kit.probe, input=json.dumps(request_of(expectation)), capture_output=True, text=True, check=False,
                               env={**kits.ENVIRONMENT, **kit.environment}, timeout=scaled(20))
         assert done.returncode == 0, (name, done.stderr)

@@ -77,9 +77,7 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 	case "wait":
 		reconciled.Infof("it waits")
 		text, err := os.ReadFile(spec.Fifo)
-		if err == nil && ctx.Err() == nil {
-			err = errors.New("the context has not ended")
-		}
+		<-ctx.Done() // which SIGTERM ends
 		return &reconciled.Answer{Message: string(text)}, err
 	case "channel":
 		return &reconciled.Answer{Status: make(chan int)}, nil
