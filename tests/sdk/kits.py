@@ -90,7 +90,20 @@ def build_c(folder):
                  ["./handler"], without=("crash",))
 
 
+def build_rust(folder):
+    """Without a network. What rustup has installed is found below the home."""
+    tools = {"PATH": f"{os.path.dirname(CARGO)}:{ENVIRONMENT['PATH']}", "HOME": os.path.expanduser("~"), "CARGO_NET_OFFLINE": "true",
+             "RUSTFLAGS": "-Dwarnings"}
+    target = {"CARGO_TARGET_DIR": str(folder / "target")}
+    for place, what in (("tests/sdk/probe-rust", ["--bins"]), ("sdk/rust", ["--examples"])):
+        run([CARGO, "build", "--quiet", *what], cwd=folder / place, env={**ENVIRONMENT, **tools, **target})
+    return Built(folder, [str(folder / "target/debug/probe")], [str(folder / "target/debug/examples/website")],
+                 [CARGO, "test", "--quiet", "--offline", "--examples"], folder / "sdk/rust", {}, tools | target, "Rust",
+                 ["target/debug/handler"])
+
+
 NODE = program("node")
+CARGO = program("cargo", last=os.path.expanduser("~/.cargo/bin"))
 GO = program("go", first="/usr/lib/go-1.19/bin", last="/usr/local/go/bin")
 # name: (what it needs, or None where it is at hand; how it is built)
 KITS = {
@@ -98,6 +111,7 @@ KITS = {
     "node": (None if NODE and program("npm") else "Node 18 or newer and npm (nodejs, npm), for the kit of that language", build_node),
     "go": (None if GO else "Go 1.19 or newer (golang-go), for the kit of that language", build_go),
     "c": (None, build_c),
+    "rust": (None if CARGO else "Rust 1.63 or newer and cargo (cargo), for the kit of that language", build_rust),
 }
 
 

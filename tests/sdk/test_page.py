@@ -28,7 +28,7 @@ def test_the_handler_of_the_page(kit, tmp_path):
     """It is saved, built and tested by the commands that stand there, and asked."""
     section = PAGE.section(kit.heading)
     save(tmp_path, PAGE.files_of(section))
-    environment = {**kits.ENVIRONMENT, **kit.tools, **kit.environment, "SDK": str(kit.folder / "sdk")}
+    environment = {**kits.ENVIRONMENT, **kit.tools, **kit.environment, "SDK": str(kit.folder / "sdk"), "CARGO_TARGET_DIR": "target"}
     for example in section:
         if example.language == "sh" and not example.text.startswith("pip install"):  # which may need a network: test_python.py
             kits.run(["sh", "-ec", example.text], cwd=tmp_path, env=environment)

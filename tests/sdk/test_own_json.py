@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only the kit for C has: its own JSON, and templates."""
+"""What only the kits for C and Rust have: a JSON of their own, and, in C, templates."""
 import json
 import re
 import signal
@@ -13,12 +13,13 @@ from harness.wait import scaled
 import kits
 from test_expectations import ask_for
 
+OWN_JSON = pytest.mark.parametrize("kit", [kits.parameter("c"), kits.parameter("rust")], indirect=True)
 ONLY_C = pytest.mark.parametrize("kit", [kits.parameter("c")], indirect=True)
 VALUE = {"": [], "a": {"b": [[], {}, [{}]], "": None}, "numbers": [0, -0.5, 1e300, 12345678901234567, 1.5e-3, -1],
          "texts": ["", "\\\"/", "ü€😀", "a\u0000b", "\u001f\u007f"], "truth": [True, False, None]}
 
 
-@ONLY_C
+@OWN_JSON
 @pytest.mark.parametrize("ascii", [True, False])
 def test_values_go_through(probe, ascii):
     text = json.dumps(ask_for("echo", value=VALUE), ensure_ascii=ascii)
@@ -32,7 +33,7 @@ def exit_of(kit, text):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-@ONLY_C
+@OWN_JSON
 @pytest.mark.parametrize("text, why", [
     ('{', "a key is missing"), ('{"a"', "a colon is missing"), ('{"a":', "no value"), ('{"a":1', "a comma or the end is missing"),
     ('{"a":1,}', "a key is missing"), ('[1 2]', "a comma or the end is missing"), ('"a', "the string does not end"),
@@ -45,7 +46,7 @@ def test_what_is_no_json(kit, text, why):
     assert status == 65 and re.fullmatch(f"error: the request cannot be read: .*{why}.*\n", said)
 
 
-@ONLY_C
+@OWN_JSON
 def test_half_of_a_pair(kit):
     assert json.loads(exit_of(kit, json.dumps(ask_for("text", text="\ud83d \ude00 \ud83dx")))[1])["message"] == "\ufffd \ufffd \ufffdx"
 
@@ -57,12 +58,18 @@ def test_mistakes_in_templates(kit, template, why):
     assert status == -signal.SIGABRT and f"error: rk_build(): {why}" in said and template in said
 
 
+@pytest.mark.parametrize("kit", [kits.parameter("rust")], indirect=True)
+def test_numbers_that_json_lacks(probe):
+    assert probe.ask(ask_for("infinite")) == {"id": 1, "error": "panic: a number of JSON is finite, and not inf"}
+    assert probe.ask(ask_for("nothing")) == {"id": 1}, "it lives on"
+
+
 @ONLY_C
 def test_what_is_no_answer(probe):
     assert probe.ask(ask_for("list")) == {"id": 1, "error": "the function for reconcile answered with something that is no object"}
 
 
-@ONLY_C
+@OWN_JSON
 def test_a_program_that_the_handler_starts(probe):
     """It reads no requests, and its output is no answer."""
     probe.send(ask_for("program"))
