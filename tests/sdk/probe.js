@@ -2,7 +2,7 @@
 // The probe in JavaScript: README.md.
 'use strict';
 
-const { readFileSync } = require('node:fs');
+const { readFile } = require('node:fs/promises');
 const { Permanent, Temporary, log, serve } = require('reconciled');
 
 const actions = {
@@ -35,9 +35,9 @@ const actions = {
   attempt: (metadata, { prefix }, { attempt, watch, reason, lastError }) => ({
     message: `${prefix}: attempt ${attempt} of ${watch}, ${reason} after: ${lastError}`,
   }),
-  wait(metadata, { fifo }) {
+  async wait(metadata, { fifo }) {
     log.info('it waits');
-    return { message: readFileSync(fifo, 'utf8') };
+    return { message: await readFile(fifo, 'utf8') };
   },
   // what only this language can do wrong
   bigint: () => ({ status: { size: 1n } }),

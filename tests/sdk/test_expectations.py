@@ -94,7 +94,10 @@ def test_sigterm_while_it_works(probe, tmp_path):
     probe.send(ask_for("wait", fifo=str(fifo)))
     wait_until(lambda: "it waits" in probe.said(), "the run")
     probe.process.send_signal(signal.SIGTERM)
-    fifo.write_text("it was let go", encoding="utf-8")
+    # A process that has ended reads nothing.
+    writing = wait_until(lambda: os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), lambda: f"a reader; it said: {probe.said()}")
+    with os.fdopen(writing, "w") as file:
+        file.write("it was let go")
     assert probe.receive() == {"id": 1, "message": "it was let go"}
     assert probe.wait() == 0
 
