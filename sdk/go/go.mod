@@ -1,0 +1,3 @@
+module reconciled
+
+go 1.19

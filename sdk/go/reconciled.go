@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reconciled is for handlers of reconciled, the supervisor of Kubernetes operators: docs/kits.md.
+//
+//	func widget(ctx context.Context, request *reconciled.Request) (*reconciled.Answer, error) {
+//		var object struct{ Spec struct{ Size int } }
+//		if err := request.Object.Into(&object); err != nil {
+//			return nil, err
+//		}
+//		if object.Spec.Size < 0 {
+//			return nil, reconciled.Permanentf("spec.size is negative")
+//		}
+//		return &reconciled.Answer{Status: object.Spec}, nil
+//	}
+//
+//	func main() {
+//		reconciled.Serve(reconciled.Handler{Reconcile: widget})
+//	}
+//
+// The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a
+// request without one is the only one.
+package reconciled
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	requestVersion = 1
+	exitData       = 65
+)
+
+// Func serves a request. Without an answer and without an error there is nothing to say. Of an answer beside an error,
+// status, conditions and events are written. The context ends when the process is asked to end.
+type Func func(ctx context.Context, request *Request) (*Answer, error)
+
+// Handler has a function for each action; only Reconcile must be there. An action without one changes nothing.
+type Handler struct {
+	Reconcile  Func // brings the world in line with the object
+	Finalize   Func // cleans up; the object goes when it has returned
+	Deleted    Func // the object is gone; for watches without a finalizer
+	Unselected Func // the watch does not select the object any more
+}
+
+// ---- errors
+
+// TemporaryError ends a run that is tried again after RetryAfter, or, without it, after the object's backoff. Any other
+// error has the same effect.
+type TemporaryError struct {
+	Err        error
+	RetryAfter time.Duration
+}
+
+func (e *TemporaryError) Error() string { return e.Err.Error() }
+func (e *TemporaryError) Unwrap() error { return e.Err }
+
+// PermanentError ends a run that will fail until the object or the handler changes.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Temporaryf makes a TemporaryError, with a text as of fmt.Errorf. 0 stands for the object's backoff.
+func Temporaryf(retryAfter time.Duration, format string, values ...any) error {
+	return &TemporaryError{Err: fmt.Errorf(format, values...), RetryAfter: retryAfter}
+}
+
+// Permanentf makes a PermanentError, with a text as of fmt.Errorf.
+func Permanentf(format string, values ...any) error {
+	return &PermanentError{Err: fmt.Errorf(format, values...)}
+}
+
+// ---- logging: each line is a record of the operator's log, which has the object's fields already
+
+func logf(level, format string, values ...any) {
+	text := strings.TrimSuffix(fmt.Sprintf(format, values...), "\n")
+	fmt.Fprintf(os.Stderr, "%s: %s\n", level, strings.ReplaceAll(text, "\n", "\n"+level+": "))
+}
+
+// Infof writes to the log.
+func Infof(format string, values ...any) { logf("info", format, values...) }
+
+// Warningf writes to the log.
+func Warningf(format string, values ...any) { logf("warning", format, values...) }
+
+// Errorf writes to the log. It makes no error: that is fmt.Errorf.
+func Errorf(format string, values ...any) { logf("error", format, values...) }
+
+// ---- types that are more than their fields
+
+// Object is an object of Kubernetes: what all of them have, and with Into the rest.
+type Object struct {
+	APIVersion string
+	Kind       string
+	Metadata   Metadata
+	text       json.RawMessage
+}
+
+// Metadata is what handlers read most; Object.Into reads more.
+type Metadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	UID         string            `json:"uid"`
+	Generation  int64             `json:"generation"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// UnmarshalJSON keeps the text for Into.
+func (o *Object) UnmarshalJSON(text []byte) error {
+	var head struct {
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"`
+		Metadata   Metadata `json:"metadata"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return err
+	}
+	*o = Object{head.APIVersion, head.Kind, head.Metadata, append(json.RawMessage(nil), text...)}
+	return nil
+}
+
+// MarshalJSON gives the object as it came.
+func (o Object) MarshalJSON() ([]byte, error) {
+	if o.text == nil {
+		return nil, errors.New("an Object that was not read cannot be written: use a struct or a map")
+	}
+	return o.text, nil
+}
+
+// Into reads the object into a struct or a map, as json.Unmarshal does.
+func (o Object) Into(target any) error { return json.Unmarshal(o.text, target) }
+
+// Duration is a time.Duration, written as requeueAfter and retryAfter want it.
+type Duration time.Duration
+
+// MarshalJSON rounds to milliseconds.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(fmt.Sprintf("%dms", time.Duration(d).Milliseconds()))
+}
+
+// MarshalJSON writes an empty list of children, which deletes all of them; nil leaves them as they are. Likewise of patches.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	type plain Answer
+	wire := struct {
+		plain
+		Children *[]any `json:"children,omitempty"`
+		Patches  *[]any `json:"patches,omitempty"`
+	}{plain: plain(a)}
+	if a.Children != nil {
+		wire.Children = &a.Children
+	}
+	if a.Patches != nil {
+		wire.Patches = &a.Patches
+	}
+	return json.Marshal(wire)
+}
+
+// Unfinished answers `finalize`: the object is not released, and the handler runs again after this time.
+func Unfinished(after time.Duration) *Answer {
+	done := false
+	return &Answer{Done: &done, RequeueAfter: Duration(after)}
+}
+
+// ---- one request
+
+func (h Handler) run(ctx context.Context, request *Request) (answer *Answer, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			Errorf("the handler has failed: %v\n%s", cause, debug.Stack())
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	if request.Version != 0 && request.Version != requestVersion {
+		return nil, Permanentf("the request has version %d, and this kit knows %d: use a newer kit", request.Version, requestVersion)
+	}
+	function := map[string]Func{"reconcile": h.Reconcile, "finalize": h.Finalize, "deleted": h.Deleted,
+		"unselected": h.Unselected}[request.Action]
+	if function == nil {
+		return nil, nil
+	}
+	return function(ctx, request)
+}
+
+func failure(answer *Answer, err error) *Answer {
+	failed := &Answer{Error: err.Error()}
+	if answer != nil {
+		failed.Status, failed.Conditions, failed.Events = answer.Status, answer.Conditions, answer.Events
+	}
+	if failed.Error == "" {
+		failed.Error = fmt.Sprintf("%T", err)
+	}
+	var temporary *TemporaryError
+	var permanent *PermanentError
+	if errors.As(err, &permanent) {
+		failed.Permanent = true
+	} else if errors.As(err, &temporary) {
+		failed.RetryAfter = Duration(temporary.RetryAfter)
+	}
+	return failed
+}
+
+// Answer gives the answer to a request as the operator gets it, without id. A failure is an answer as well.
+func (h Handler) Answer(ctx context.Context, request *Request) []byte {
+	answer, err := h.run(ctx, request)
+	if err != nil {
+		answer = failure(answer, err)
+	} else if answer == nil {
+		answer = &Answer{}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		text, _ = json.Marshal(failure(nil, fmt.Errorf("the answer is no JSON: %w", err)))
+	}
+	return text
+}
+
+// ---- the loop
+
+func parse(line []byte) *Request {
+	request := &Request{}
+	err := json.Unmarshal(line, request)
+	if err == nil && request.Action == "" {
+		err = errors.New("it is no object with an action")
+	}
+	if err != nil {
+		Errorf("the request cannot be read: %v", err)
+		os.Exit(exitData)
+	}
+	return request
+}
+
+func withID(answer []byte, id int64) []byte {
+	head := fmt.Sprintf(`{"id":%d`, id)
+	if len(answer) > len("{}") {
+		head += ","
+	}
+	return append([]byte(head), answer[1:]...)
+}
+
+// Serve answers requests until there are no more; then the process ends. Call it once. What anybody prints to os.Stdout
+// from here on goes to standard error.
+func Serve(handler Handler) {
+	if handler.Reconcile == nil {
+		panic("reconciled: the handler lacks Reconcile")
+	}
+	answers := os.Stdout
+	os.Stdout = os.Stderr
+	// SIGTERM ends the process at once while it waits for a request, or else when the answer is written.
+	var busy sync.Mutex
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	go func() {
+		<-ctx.Done()
+		busy.Lock()
+		os.Exit(0)
+	}()
+	for requests := bufio.NewReader(os.Stdin); ; {
+		line, end := requests.ReadBytes('\n')
+		if len(line) == 0 {
+			if end != io.EOF {
+				Errorf("standard input cannot be read: %v", end)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+		busy.Lock()
+		request := parse(line)
+		answer := handler.Answer(ctx, request)
+		if request.ID != 0 {
+			answer = withID(answer, request.ID)
+		}
+		if _, err := answers.Write(append(answer, '\n')); err != nil || request.ID == 0 {
+			os.Exit(0)
+		}
+		busy.Unlock()
+	}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Answer, Request } from './types';
+
+export * from './types';
+
+export type Result = Answer | void | null;
+export type HandlerFunction = (request: Request) => Result | Promise<Result>;
+
+export interface Handlers {
+  reconcile: HandlerFunction;
+  finalize?: HandlerFunction;
+  deleted?: HandlerFunction;
+  unselected?: HandlerFunction;
+}
+
+/** This run has failed, and is tried again: after retryAfter (text as '90s', or milliseconds), or else after the object's backoff. */
+export class Temporary extends Error {
+  constructor(message: string, options?: { retryAfter?: string | number; cause?: unknown });
+  readonly retryAfter?: string;
+}
+
+/** This run has failed, and so will each other one until the object or the handler changes. */
+export class Permanent extends Error {
+  constructor(message: string, options?: { cause?: unknown });
+}
+
+/** Lines of the operator's log, which adds the object's fields. */
+export const log: Record<'info' | 'warning' | 'error', (...values: unknown[]) => void>;
+
+/** The answer to a request, as the operator gets it, without id. A failure is an answer as well. */
+export function answer(request: Request, handlers: Partial<Handlers>): Promise<Answer>;
+
+/** Answers requests until there are no more; then the process ends. Call it once. */
+export function serve(handlers: Handlers): void;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handlers of reconciled in JavaScript: docs/kits.md.
+//
+//     const { serve, Permanent } = require('reconciled');
+//
+//     serve({
+//       async reconcile(request) {
+//         const { size } = request.object.spec;
+//         if (size < 0) throw new Permanent('spec.size is negative');
+//         return { status: { size } };
+//       },
+//     });
+//
+// The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request
+// without one is the only one.
+'use strict';
+
+const { format } = require('node:util');
+
+const VERSION = 1; // of requests
+const EXIT_DATA = 65;
+const ACTIONS = ['reconcile', 'finalize', 'deleted', 'unselected'];
+
+/** This run has failed, and is tried again: after retryAfter (text as '90s', or milliseconds), or else after the object's
+ * backoff. Any other error has the same effect, and leaves its stack in the log. */
+class Temporary extends Error {
+  constructor(message, { retryAfter, ...options } = {}) {
+    super(message, options);
+    this.name = 'Temporary';
+    this.retryAfter = typeof retryAfter === 'number' ? `${Math.round(retryAfter)}ms` : retryAfter;
+  }
+}
+
+/** This run has failed, and so will each other one until the object or the handler changes. */
+class Permanent extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = 'Permanent';
+  }
+}
+
+// --- logging: each line is a record of the operator's log, which has the object's fields already
+
+function logAt(level) {
+  return (...values) => {
+    const lines = format(...values).split('\n');
+    process.stderr.write(lines.map((line) => `${level}: ${line}\n`).join(''));
+  };
+}
+
+const log = { info: logAt('info'), warning: logAt('warning'), error: logAt('error') };
+
+// --- one request
+
+/** A name with a mistake would let objects go without their cleanup. */
+function checkNames(handlers) {
+  const unknown = Object.keys(handlers).filter((name) => !ACTIONS.includes(name));
+  if (unknown.length > 0) throw new TypeError(`there is no action ${unknown[0]}; there are ${ACTIONS.join(', ')}`);
+  if (typeof handlers.reconcile !== 'function') throw new TypeError('the handler lacks the function reconcile');
+}
+
+async function runFunction(request, handlers) {
+  if ((request.version ?? VERSION) !== VERSION) {
+    throw new Permanent(`the request has version ${request.version}, and this kit knows ${VERSION}: use a newer kit`);
+  }
+  // Of an action that is not served, nothing is to be done.
+  const found = ACTIONS.includes(request.action) ? await handlers[request.action]?.(request) : undefined;
+  if (found === undefined || found === null) return {};
+  if (typeof found !== 'object' || Array.isArray(found)) {
+    throw new TypeError(`${request.action}() returned ${format('%j', found)}, and not an object or nothing`);
+  }
+  return found;
+}
+
+function refuseOddNumbers(key, value) {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`an answer cannot have ${value} (${key})`);
+  return value;
+}
+
+/** The answer to a request, as the operator gets it, without id. A failure is an answer as well. */
+async function answer(request, handlers) {
+  try {
+    return JSON.parse(JSON.stringify(await runFunction(request, handlers), refuseOddNumbers));
+  } catch (error) {
+    if (error instanceof Permanent) return { error: error.message, permanent: true };
+    if (error instanceof Temporary) {
+      return { error: error.message, ...(error.retryAfter !== undefined && { retryAfter: error.retryAfter }) };
+    }
+    log.error('the handler has failed: %s', error?.stack ?? error);
+    return { error: String(error) };
+  }
+}
+
+// --- the loop
+
+/** The lines of standard input. readline takes U+2028 for an end of line. */
+async function* readLines() {
+  let parts = [];
+  for await (let chunk of process.stdin) {
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10)) {
+      yield Buffer.concat([...parts, chunk.subarray(0, end)]).toString();
+      parts = [];
+      chunk = chunk.subarray(end + 1);
+    }
+    if (chunk.length > 0) parts.push(chunk);
+  }
+  if (parts.length > 0) yield Buffer.concat(parts).toString();
+}
+
+/** The function that writes an answer. From here on, what anybody prints goes to standard error. */
+function takeOutput() {
+  const write = process.stdout.write.bind(process.stdout);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  process.stdout.on('error', (error) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+  return (text) => new Promise((resolve) => { write(text, resolve); });
+}
+
+function parse(line) {
+  let reason = 'it is no object with an action';
+  try {
+    const request = JSON.parse(line);
+    if (typeof request?.action === 'string') return request;
+  } catch (error) {
+    reason = error.message;
+  }
+  log.error('the request cannot be read: %s', reason);
+  return process.exit(EXIT_DATA);
+}
+
+async function loop(handlers) {
+  const write = takeOutput();
+  let idle = true;
+  let asked = false;
+  process.on('SIGTERM', () => { // at once while it waits for a request, or else when the answer is written
+    asked = true;
+    if (idle) process.exit(0);
+  });
+  for await (const line of readLines()) {
+    idle = false;
+    const request = parse(line);
+    const found = await answer(request, handlers);
+    const serves = request.id !== undefined;
+    await write(`${JSON.stringify(serves ? { ...found, id: request.id } : found)}\n`);
+    if (!serves || asked) break;
+    idle = true;
+  }
+  process.exit(0); // whatever the handler keeps open
+}
+
+/** Answers requests until there are no more; then the process ends. Call it once. */
+function serve(handlers) {
+  checkNames(handlers);
+  loop(handlers);
+}
+
+module.exports = { Permanent, Temporary, answer, log, serve };

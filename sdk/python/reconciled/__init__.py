@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handlers of reconciled in Python: docs/kits.md.
+
+    from reconciled import Permanent, reconcile, serve
+
+    @reconcile
+    def widget(request):
+        size = request["object"]["spec"]["size"]
+        if size < 0:
+            raise Permanent("spec.size is negative")
+        return {"status": {"size": size}}
+
+    serve()
+
+The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request without
+one is the only one.
+"""
+import datetime
+import json
+import logging
+import os
+import signal
+import sys
+
+from .types import Answer, Condition, Event, Object, Request
+
+__all__ = ["Answer", "Condition", "Event", "Object", "Permanent", "Request", "Temporary", "answer", "deleted", "finalize",
+           "reconcile", "serve", "unselected"]
+
+VERSION = 1  # of requests
+EXIT_DATA = 65
+
+_log = logging.getLogger("reconciled")
+_functions = {}  # (action, watch or None): function
+
+
+class Temporary(Exception):
+    """This run has failed, and is tried again: after retry_after (text as "90s", seconds, or a timedelta), or else after the
+    object's backoff. Any other exception has the same effect, and leaves a traceback in the log."""
+
+    def __init__(self, message, retry_after=None):
+        super().__init__(message)
+        self.retry_after = None if retry_after is None else duration(retry_after)
+
+
+class Permanent(Exception):
+    """This run has failed, and so will each other one until the object or the handler changes."""
+
+
+def duration(value):
+    """Text as requeueAfter and retryAfter want it: of seconds, or of a timedelta. Text stays as it is."""
+    if isinstance(value, str):
+        return value
+    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    if seconds < 0:
+        raise ValueError(f"a delay of {seconds} s is negative")
+    return f"{round(seconds * 1000)}ms"
+
+
+# --- which function serves a request
+
+
+def _register(action, watch, function):
+    if (action, watch) in _functions:
+        raise ValueError(f"a second function for {action} of {'all watches' if watch is None else f'the watch {watch}'}: "
+                         f"{function.__name__}")
+    _functions[action, watch] = function
+    return function
+
+
+def _decorator(action, text):
+    def decorate(target=None):
+        if callable(target):
+            return _register(action, None, target)
+        return lambda function: _register(action, target, function)
+
+    decorate.__name__ = decorate.__qualname__ = action
+    decorate.__doc__ = f"@{action} or @{action}(\"WATCH\"): {text} With the name of a watch, for its objects only."
+    return decorate
+
+
+reconcile = _decorator("reconcile", "the function brings the world in line with the object.")
+finalize = _decorator("finalize", "the function cleans up; the object goes when it has returned.")
+deleted = _decorator("deleted", "the object is gone; for watches without a finalizer.")
+unselected = _decorator("unselected", "the watch does not select the object any more.")
+
+
+def _find(request, functions):
+    action, watch = request["action"], request.get("watch")
+    function = functions.get((action, watch)) or functions.get((action, None))
+    if function is None and action == "reconcile":
+        raise Permanent(f"the handler has no function that reconciles objects of the watch {watch}")
+    return function
+
+
+def _check_names(functions):
+    """A name with a mistake would let objects go without their cleanup."""
+    for action, watch in functions:
+        if ("reconcile", watch) not in functions and ("reconcile", None) not in functions:
+            raise ValueError(f"there is a function for {action} of the watch {watch}, and none that reconciles its objects")
+
+
+# --- one request
+
+
+def _run(request, functions):
+    if request.get("version", VERSION) != VERSION:
+        raise Permanent(f"the request has version {request['version']}, and this kit knows {VERSION}: use a newer kit")
+    function = _find(request, functions)
+    found = function(request) if function else None  # of an action that is not served, nothing is to be done
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise TypeError(f"{function.__name__}() returned {type(found).__name__}, and not a dict or None")
+    return found
+
+
+def _encode(value):
+    if isinstance(value, datetime.timedelta):
+        return duration(value)
+    raise TypeError(f"an answer cannot have a {type(value).__name__}")
+
+
+def _dump(found):
+    return json.dumps(found, default=_encode, allow_nan=False)
+
+
+def answer(request, functions=None):
+    """The answer to a request (a dict), as the operator gets it, without id. A failure is an answer as well."""
+    try:
+        return json.loads(_dump(_run(request, _functions if functions is None else functions)))
+    except Permanent as failure:
+        return {"error": str(failure), "permanent": True}
+    except Temporary as failure:
+        return {"error": str(failure), **({"retryAfter": failure.retry_after} if failure.retry_after else {})}
+    except Exception as error:  # this run has failed; the next request is another one
+        _log.exception("the handler has failed")
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+# --- the loop
+
+
+class _LevelFirst(logging.Formatter):
+    """Each line is a record of the operator's log, which has the object's fields already: its level is what is lacking."""
+
+    def format(self, record):
+        return "\n".join(f"{record.levelname.lower()}: {line}" for line in super().format(record).splitlines())
+
+
+def _configure_logging():
+    """Only if the program has not done so itself."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LevelFirst())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _take_streams():
+    """(requests, descriptor of answers). From here on, what anybody prints goes to standard error, and a program that the handler
+    starts reads no requests."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return requests, answers
+
+
+def _write(descriptor, text):
+    data = text.encode()
+    while data:
+        data = data[os.write(descriptor, data):]
+
+
+def _parse(line):
+    try:
+        request = json.loads(line)
+        if isinstance(request, dict) and "action" in request:
+            return request
+        reason = "it is no object with an action"
+    except ValueError as error:
+        reason = str(error)
+    _log.critical("the request cannot be read: %s", reason)
+    sys.exit(EXIT_DATA)
+
+
+class _Stop:
+    """SIGTERM ends the process: at once while it waits for a request, or else when the answer is written."""
+
+    def __init__(self):
+        self.idle, self.asked = True, False
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, *_):
+        self.asked = True
+        if self.idle:
+            sys.exit(0)
+
+
+def serve():
+    """Answers requests until there are no more; returns then. Call it once, at the end of the program."""
+    _check_names(_functions)
+    _configure_logging()
+    requests, answers = _take_streams()
+    stop = _Stop()
+    for line in requests:
+        stop.idle = False
+        request = _parse(line)
+        found = answer(request)
+        if "id" in request:
+            found["id"] = request["id"]
+        try:
+            _write(answers, _dump(found) + "\n")
+        except BrokenPipeError:
+            return
+        if "id" not in request or stop.asked:
+            return
+        stop.idle = True

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers of reconciled, the supervisor of Kubernetes operators, in Rust: docs/kits.md.
+//!
+//! ```no_run
+//! use reconciled::{json, Answer, Error, Handler, Request};
+//!
+//! fn widget(request: &Request) -> Result<Answer, Error> {
+//!     let size = request.object.get("spec").get("size").as_i64().unwrap_or(0);
+//!     if size < 0 {
+//!         return Err(Error::permanent("spec.size is negative"));
+//!     }
+//!     Ok(Answer { status: Some(json!({"size": size})), ..Answer::default() })
+//! }
+//!
+//! fn main() {
+//!     Handler::new(widget).serve();
+//! }
+//! ```
+//!
+//! The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request
+//! without one is the only one.
+
+mod json;
+mod serve;
+pub mod testing;
+#[rustfmt::skip]
+mod types;
+
+use std::fmt::Display;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Duration;
+
+pub use json::{Map, Value};
+pub use types::{Answer, Condition, Event, Request};
+
+const REQUEST_VERSION: i64 = 1;
+
+// ---- errors
+
+/// Why a run has failed. Any other error becomes a temporary one: `?` does that.
+#[derive(Clone, Debug)]
+pub struct Error {
+    message: String,
+    permanent: bool,
+    retry_after: Option<Duration>,
+    answer: Option<Box<Answer>>,
+}
+
+impl Error {
+    /// The run is tried again, after the object's backoff.
+    pub fn temporary(message: impl Display) -> Error {
+        Error { message: message.to_string(), permanent: false, retry_after: None, answer: None }
+    }
+
+    /// The run is tried again after this time.
+    pub fn temporary_after(retry_after: Duration, message: impl Display) -> Error {
+        Error { retry_after: Some(retry_after), ..Error::temporary(message) }
+    }
+
+    /// Each other run will fail as well, until the object or the handler changes.
+    pub fn permanent(message: impl Display) -> Error {
+        Error { permanent: true, ..Error::temporary(message) }
+    }
+
+    /// Status, conditions and events of this answer are written beside the error.
+    pub fn with(self, answer: Answer) -> Error {
+        Error { answer: Some(Box::new(answer)), ..self }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error::temporary(error)
+    }
+}
+
+impl From<Error> for Answer {
+    fn from(error: Error) -> Answer {
+        let beside = error.answer.map_or_else(Answer::default, |answer| *answer);
+        Answer {
+            status: beside.status,
+            conditions: beside.conditions,
+            events: beside.events,
+            error: Some(error.message),
+            permanent: Some(true).filter(|_| error.permanent),
+            retry_after: error.retry_after,
+            ..Answer::default()
+        }
+    }
+}
+
+// ---- logging: each line is a record of the operator's log, which has the object's fields already
+
+#[doc(hidden)]
+pub fn log_lines(level: &str, text: &str) {
+    use std::io::Write;
+    let lines: String = text.lines().map(|line| format!("{}: {}\n", level, line)).collect();
+    let _ = std::io::stderr().write_all(lines.as_bytes()); // otherwise there is nobody to tell
+}
+
+/// Writes to the operator's log, as `println!` writes.
+#[macro_export]
+macro_rules! info { ($($values:tt)*) => { $crate::log_lines("info", &format!($($values)*)) }; }
+
+/// Writes to the operator's log, as `println!` writes.
+#[macro_export]
+macro_rules! warning { ($($values:tt)*) => { $crate::log_lines("warning", &format!($($values)*)) }; }
+
+/// Writes to the operator's log, as `println!` writes.
+#[macro_export]
+macro_rules! error { ($($values:tt)*) => { $crate::log_lines("error", &format!($($values)*)) }; }
+
+// ---- one request
+
+type Function<'a> = Box<dyn FnMut(&Request) -> Result<Answer, Error> + 'a>;
+
+/// A function for each action. An action without one changes nothing.
+pub struct Handler<'a> {
+    functions: Vec<(&'static str, Function<'a>)>,
+}
+
+impl<'a> Handler<'a> {
+    /// The function brings the world in line with the object.
+    pub fn new(reconcile: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        Handler { functions: Vec::new() }.on("reconcile", reconcile)
+    }
+
+    /// The function cleans up; the object goes when it has returned.
+    pub fn finalize(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.on("finalize", function)
+    }
+
+    /// The object is gone; for watches without a finalizer.
+    pub fn deleted(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.on("deleted", function)
+    }
+
+    /// The watch does not select the object any more.
+    pub fn unselected(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.on("unselected", function)
+    }
+
+    fn on(mut self, action: &'static str, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.functions.push((action, Box::new(function)));
+        self
+    }
+
+    fn run(&mut self, request: &Request) -> Result<Answer, Error> {
+        if request.version != REQUEST_VERSION {
+            return Err(Error::permanent(format!(
+                "the request has version {}, and this kit knows {}: use a newer kit",
+                request.version, REQUEST_VERSION
+            )));
+        }
+        let found = self.functions.iter_mut().find(|(action, _)| *action == request.action);
+        match found {
+            // A panic has been told to standard error.
+            Some((_, function)) => catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
+                let text = cause.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
+                Err(Error::temporary(format!("panic: {}", text.unwrap_or("?"))))
+            }),
+            None => Ok(Answer::default()),
+        }
+    }
+
+    /// The answer to a request as the operator gets it, without id. A failure is an answer as well.
+    pub fn answer(&mut self, request: &Request) -> Answer {
+        self.run(request).unwrap_or_else(Answer::from)
+    }
+
+    /// Answers requests until there are no more; then the process ends. Call it once. What anybody prints to standard
+    /// output from here on goes to standard error, and standard input is empty.
+    pub fn serve(mut self) -> ! {
+        serve::serve(&mut self)
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loop.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::io::{AsFd, AsRawFd, RawFd};
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use crate::{Handler, Request, Value};
+
+const EXIT_DATA: i32 = 65;
+const SIGTERM: i32 = 15;
+
+static BUSY: AtomicBool = AtomicBool::new(false);
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+// What the standard library has no name for, and what it is linked with anyway.
+extern "C" {
+    fn dup2(from: RawFd, to: RawFd) -> RawFd;
+    fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    fn _exit(status: i32) -> !;
+}
+
+/// SIGTERM: at once while it waits for a request, or else when the answer is written.
+extern "C" fn stop(_: i32) {
+    ASKED.store(true, SeqCst);
+    if !BUSY.load(SeqCst) {
+        unsafe { _exit(0) }
+    }
+}
+
+fn replace(descriptor: RawFd, with: RawFd) -> io::Result<()> {
+    if unsafe { dup2(with, descriptor) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Standard input and output become the kit's own: what the handler prints, and programs that it starts, do not disturb the
+/// protocol.
+fn take_streams() -> io::Result<(BufReader<File>, File)> {
+    let requests = io::stdin().as_fd().try_clone_to_owned()?;
+    let answers = io::stdout().as_fd().try_clone_to_owned()?;
+    replace(0, File::open("/dev/null")?.as_raw_fd())?;
+    replace(1, 2)?;
+    Ok((BufReader::new(requests.into()), answers.into()))
+}
+
+fn parse(line: Vec<u8>) -> Result<Request, String> {
+    let text = String::from_utf8(line).map_err(|error| error.to_string())?;
+    let whole = Value::parse(&text)?;
+    if whole.get("action").as_str().is_none() {
+        return Err("it is no object with an action".to_string());
+    }
+    Ok(Request::from(&whole))
+}
+
+fn serve_one(handler: &mut Handler, line: Vec<u8>, answers: &mut File) {
+    let request = parse(line).unwrap_or_else(|why| {
+        crate::error!("the request cannot be read: {}", why);
+        exit(EXIT_DATA)
+    });
+    let mut answer = Value::from(handler.answer(&request));
+    if let (Value::Object(map), Some(id)) = (&mut answer, request.id) {
+        map.insert("id".to_string(), id.into());
+    }
+    if answers.write_all(format!("{}\n", answer).as_bytes()).is_err() || request.id.is_none() {
+        exit(0); // nobody reads answers any more, or there was one only
+    }
+}
+
+pub fn serve(handler: &mut Handler) -> ! {
+    let (mut requests, mut answers) = take_streams().unwrap_or_else(|why| {
+        crate::error!("standard input and output cannot be taken: {}", why);
+        exit(1)
+    });
+    unsafe { signal(SIGTERM, stop) };
+    loop {
+        let mut line = Vec::new();
+        if let Err(why) = requests.read_until(b'\n', &mut line) {
+            crate::error!("standard input cannot be read: {}", why);
+            exit(1);
+        }
+        if line.is_empty() {
+            exit(0);
+        }
+        BUSY.store(true, SeqCst);
+        serve_one(handler, line, &mut answers);
+        BUSY.store(false, SeqCst);
+        if ASKED.load(SeqCst) {
+            exit(0);
+        }
+    }
+}

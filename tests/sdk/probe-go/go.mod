@@ -1,0 +1,7 @@
+module probe
+
+go 1.19
+
+require reconciled v0.0.0
+
+replace reconciled => ../../../sdk/go

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probe in JavaScript: README.md.
+'use strict';
+
+const { readFile } = require('node:fs/promises');
+const { Permanent, Temporary, log, serve } = require('reconciled');
+
+const actions = {
+  status: ({ name }, { size }) => ({ status: { name, size }, requeueAfter: '300000ms' }),
+  children({ name }, spec, { children = [] }) {
+    const shown = children.map((child) => child.metadata.name).join(' ');
+    return { children: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { shown } }] };
+  },
+  childless: () => ({ children: [] }),
+  conditions: () => ({
+    conditions: [{ type: 'Ready', status: 'True', reason: 'Up', message: 'it is up' }],
+    events: [{ type: 'Warning', reason: 'Slow', note: 'it took long' }],
+  }),
+  nothing() {},
+  print() {
+    console.log('to standard output');
+    return { message: 'printed' };
+  },
+  log() {
+    log.info('one');
+    log.warning('two\nthree');
+    log.error('four');
+  },
+  temporary() { throw new Temporary('the service is away', { retryAfter: 90_000 }); },
+  async backoff() { throw new Temporary('the service is away'); },
+  permanent() { throw new Permanent('spec.size is negative'); },
+  half: () => ({ error: 'half of it', status: { half: true } }),
+  crash() { throw new Error('broken on purpose'); },
+  text: (metadata, { text }) => ({ message: text }),
+  attempt: (metadata, { prefix }, { attempt, watch, reason, lastError }) => ({
+    message: `${prefix}: attempt ${attempt} of ${watch}, ${reason} after: ${lastError}`,
+  }),
+  async wait(metadata, { fifo }) {
+    log.info('it waits');
+    return { message: await readFile(fifo, 'utf8') };
+  },
+  // what only this language can do wrong
+  bigint: () => ({ status: { size: 1n } }),
+  nan: () => ({ status: { size: NaN } }),
+  list: () => [1],
+  reject: () => Promise.reject(new Permanent('rejected')),
+};
+
+serve({
+  async reconcile(request) {
+    const { metadata, spec } = request.object;
+    return actions[spec.do](metadata, spec, request);
+  },
+  finalize: () => ({ done: false, requeueAfter: '5000ms' }),
+});
