@@ -389,21 +389,6 @@ static bool equal_members(const cJSON *a, const cJSON *b)
         return equal;
 }
 
-static bool equal_objects(const cJSON *a, const cJSON *b)
-{
-        const cJSON *member = a->child, *other = b->child;
-
-        if (cJSON_GetArraySize(a) != cJSON_GetArraySize(b))
-                return false;
-        for (; member; member = member->next, other = other->next) {
-                if (strcmp(member->string, other->string) != 0)
-                        return equal_members(a, b);
-                if (!json_equal(member, other))
-                        return false;
-        }
-        return true;
-}
-
 static bool equal_arrays(const cJSON *a, const cJSON *b)
 {
         const cJSON *first = a->child, *second = b->child;
@@ -412,6 +397,24 @@ static bool equal_arrays(const cJSON *a, const cJSON *b)
                 if (!json_equal(first, second))
                         return false;
         return !first && !second;
+}
+
+static bool are_in_one_order(const cJSON *a, const cJSON *b)
+{
+        const cJSON *member = a->child, *other = b->child;
+
+        for (; member && other; member = member->next, other = other->next)
+                if (strcmp(member->string, other->string) != 0)
+                        return false;
+        return true;
+}
+
+/* Values are compared in the one way or the other: both, at each level, would double the time with each. */
+static bool equal_objects(const cJSON *a, const cJSON *b)
+{
+        if (cJSON_GetArraySize(a) != cJSON_GetArraySize(b))
+                return false;
+        return are_in_one_order(a, b) ? equal_arrays(a, b) : equal_members(a, b);
 }
 
 bool json_equal(const cJSON *a, const cJSON *b)

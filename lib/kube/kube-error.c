@@ -178,13 +178,18 @@ bool kube_error_is_withheld(const struct kube_error *error)
 }
 
 /* 403 is also what admission says of one object, after our rights were found to suffice. Nothing but the
- * words tells that: the server's own plugins and webhooks have the reason of the authorizer. */
-static enum kube_blame blame_forbidden(const char *message)
+ * words tells that: the server's own plugins and webhooks have the reason of the authorizer. KUBE_BLAME_COUNT: words
+ * that are not known. */
+static enum kube_blame known_forbidden(const char *message)
 {
         static const struct {
                 const char *words;
                 enum kube_blame blame;
         } said[] = {
+                {"forbidden: User \"", KUBE_BLAME_RIGHTS},
+                {"you can't set finalizers on",
+                 KUBE_BLAME_RIGHTS}, /* OwnerReferencesPermissionEnforcement */
+                {"you can't delete", KUBE_BLAME_RIGHTS},
                 {"denied the request", KUBE_BLAME_REQUEST}, /* admission webhook "x" ... */
                 {"ValidatingAdmissionPolicy", KUBE_BLAME_REQUEST},
                 {"violates PodSecurity", KUBE_BLAME_REQUEST},
@@ -199,7 +204,16 @@ static enum kube_blame blame_forbidden(const char *message)
         for (size_t i = 0; i < ELEMENTS(said); i++)
                 if (contains(message, said[i].words))
                         return said[i].blame;
-        return KUBE_BLAME_RIGHTS;
+        return KUBE_BLAME_COUNT;
+}
+
+/* Only what the authorizer itself says is about our rights: who writes an object chooses what a plugin finds wrong with
+ * it, and there are many plugins. */
+static enum kube_blame blame_forbidden(const char *message)
+{
+        enum kube_blame blame = known_forbidden(message);
+
+        return blame == KUBE_BLAME_COUNT ? KUBE_BLAME_OBJECT : blame;
 }
 
 enum kube_blame kube_error_blame(const struct kube_error *error)
@@ -232,7 +246,10 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
 
 const char *kube_error_rights_advice(const struct kube_error *error)
 {
-        return error->http_status == 403 && kube_error_blame(error) == KUBE_BLAME_RIGHTS
+        enum kube_blame known =
+                error->http_status == 403 ? known_forbidden(error->message) : KUBE_BLAME_SERVER;
+
+        return known == KUBE_BLAME_RIGHTS || known == KUBE_BLAME_COUNT
                        ? "; the operator's user lacks this right (RBAC), `reconciledctl rbac` prints all it needs"
                        : "";
 }

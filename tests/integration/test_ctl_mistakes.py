@@ -134,7 +134,8 @@ def test_a_refusal_says_who_was_refused_where(devserver, operator, handler, stat
 ])
 def test_a_write_for_which_a_right_is_missing_names_the_command_that_prints_it(devserver, operator, handler, widgets, answer, resource, result):
     """The result is that of docs/metrics.md: only a right to the watch's own kind concerns the whole watch."""
-    devserver.fault(match={"resource": resource, "verb": "patch"}, times=0, status=403, reason="Forbidden", message="forbidden")
+    devserver.fault(match={"resource": resource, "verb": "patch"}, times=0, status=403, reason="Forbidden",
+                    message=f'{resource} "w" is forbidden: User "operator" cannot patch resource "{resource}"')
     handler.answer(answer)
     operator.configure(devserver, [watch("widgets", handler, retry={"first": "100ms"})])
     operator.start_ready().wait_synced()

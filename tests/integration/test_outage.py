@@ -13,6 +13,8 @@ SLOW = {"first": "10m", "max": "10m"}
 # As the authorizer says it, and as admission does: the reason is the same.
 RIGHTS = 'widgets.example.com "a" is forbidden: User "operator" cannot patch resource "widgets/status" in API group "example.com"'
 WEBHOOK = 'admission webhook "policy.example.com" denied the request: not on a Friday'
+RESIZE = ('persistentvolumeclaims "a" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that '
+          "provisions the pvc must support resize")
 QUOTA = 'widgets.example.com "a" is forbidden: exceeded quota: small, requested: count/widgets=1, used: 5, limited: 5'
 
 
@@ -212,12 +214,14 @@ def test_what_a_webhook_denies_is_about_the_object(configured, devserver, widget
     operator.stop()
 
 
-def test_a_quota_is_a_failure_of_the_object_alone(configured, devserver, widgets):
-    operator = configured(retry={**QUICK, "attempts": 2})
-    refuse(devserver, 403, QUOTA)
+@pytest.mark.parametrize("words, said", [(QUOTA, "exceeded quota"), (RESIZE, "can be resized"), ("no", "HTTP 403")])
+def test_a_quota_is_a_failure_of_the_object_alone(configured, devserver, widgets, words, said):
+    """So is what any other admission plugin says: only the authorizer's words are about our rights."""
+    operator = configured(retry={**QUICK, "attempts": 2}, deadline="1s")
+    refuse(devserver, 403, words)
     operator.start_ready().wait_synced()
     widgets.create("a")
-    operator.wait_for_log("exceeded quota", message_id=MESSAGE_ID["RUN_PERMANENT"], key="default/a")
+    operator.wait_for_log(said, message_id=MESSAGE_ID["RUN_PERMANENT"], key="default/a")
     widgets.create("b")
     wait_until(is_written(widgets, "b"), "the other's status")
     assert not operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])

@@ -140,6 +140,31 @@ static void test_depth(void **state)
         (void)state;
 }
 
+/* At each level in another order: as a program writes it that sorts names as numbers. */
+static void test_members_in_another_order_at_each_level(void **state)
+{
+        enum { LEVELS = 60 };
+        _cleanup_text_ struct text first = TEXT_EMPTY, second = TEXT_EMPTY;
+        cJSON *a, *b;
+
+        for (int i = 0; i < LEVELS; i++) {
+                text_append_string(&first, "{\"1\":");
+                text_append_string(&second, "{\"1\":");
+        }
+        text_append_string(&first, "0");
+        text_append_string(&second, "0");
+        for (int i = 0; i < LEVELS; i++) {
+                text_append_string(&first, ",\"10\":1,\"9\":1}");
+                text_append_string(&second, ",\"9\":1,\"10\":1}");
+        }
+        a = json_parse(first.data, first.size);
+        b = json_parse(second.data, second.size);
+        assert_true(json_equal(a, b));
+        cJSON_Delete(a);
+        cJSON_Delete(b);
+        (void)state;
+}
+
 static void test_where(void **state)
 {
         static const struct {
@@ -207,6 +232,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_what_comes_back), cmocka_unit_test(test_neighbours_differ),
                 cmocka_unit_test(test_what_is_no_json), cmocka_unit_test(test_depth),
+                cmocka_unit_test(test_members_in_another_order_at_each_level),
                 cmocka_unit_test(test_where),           cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_duplicates),
         };

@@ -275,8 +275,9 @@ static void test_behind_a_long_run_they_go_back(void **state)
 /* On a machine that is slow the next one may go back. */
 static void test_a_cancel_is_of_one_run(void **state)
 {
-        struct peer *peer = started(state, "[ -e $folder/ran ] && exec echo '{\"status\":{\"phase\":\"Ready\"}}'; "
-                                           "touch $folder/ran; echo running >&2; exec sleep 60");
+        struct peer *peer =
+                started(state, "[ -e $folder/ran ] && exec echo '{\"status\":{\"phase\":\"Ready\"}}'; "
+                               "touch $folder/ran; echo running >&2; exec sleep 60");
         struct message_cancel cancel = {.sequence = 42, .reason = ""};
 
         peer->patch_body[0] = AFTER_STATUS;
@@ -447,12 +448,14 @@ static void test_deep_answer(void **state)
         _cleanup_text_ struct text object = TEXT_EMPTY;
 
         peer->trigger = TRIGGER_JQ;
-        text_append_string(&object, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\","
-                                    "\"namespace\":\"default\",\"uid\":\"u1\",\"resourceVersion\":\"11\"},\"status\":");
-        for (int i = 0; i < atoi(DEPTH); i++)
+        text_append_string(
+                &object,
+                "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\","
+                "\"namespace\":\"default\",\"uid\":\"u1\",\"resourceVersion\":\"11\"},\"status\":");
+        for (int i = 0; i < (int)strtol(DEPTH, NULL, 10); i++)
                 text_append_string(&object, "{\"a\":");
         text_append_string(&object, "1");
-        for (int i = 0; i <= atoi(DEPTH); i++)
+        for (int i = 0; i <= (int)strtol(DEPTH, NULL, 10); i++)
                 text_append_string(&object, "}");
         peer->patch_body[0] = peer->patch_body[1] = object.data;
         started(state, "[ -e $folder/ran ] && { echo running >&2; exec sleep 60; }; touch $folder/ran\n"
