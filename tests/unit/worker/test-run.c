@@ -531,9 +531,10 @@ static void test_refusals(void **state)
                 enum run_result result;
                 const char *says;
         } row[] = {
-                {"403 Forbidden", REFUSAL("403", "Forbidden", "widgets \\\"a\\\" is forbidden"),
+                {"403 Forbidden",
+                 REFUSAL("403", "Forbidden", "widgets \\\"a\\\" is forbidden: User \\\"me\\\" cannot patch"),
                  RESULT_FORBIDDEN,
-                 "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden (http"},
+                 "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden: User \"me\" cannot patch (http"},
                 {"422 Unprocessable Entity", REFUSAL("422", "Invalid", "status.phase: Invalid"),
                  RESULT_UNRECOVERABLE, "status.phase: Invalid; mend what the handler answers"},
                 {"403 Forbidden",
