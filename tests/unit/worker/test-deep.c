@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "os/syscall.h"
+#include "tests/unit/valgrind.h"
 #include "tests/unit/worker/peer.h"
 
 #define OBJECT                                                                                                \
@@ -68,7 +69,8 @@ static void test_deep_answer(void **state)
         peer->sequence++;
         peer_send_run(peer, ACTION_RECONCILE, "u1");
         peer_wait_log(peer, "running");
-        assert_in_range(stack_kib(peer), 0, 4096);
+        if (!under_valgrind()) /* which has mappings of its own */
+                assert_in_range(stack_kib(peer), 0, 4096);
 }
 
 int main(int argc, char **argv)
