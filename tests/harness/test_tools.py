@@ -85,6 +85,18 @@ def test_lint_finds(lint, name, text, said):
     assert said in lint({name: text})
 
 
+def test_what_waits_is_marked(lint):
+    def told(definition):
+        return lint({"base/wait.h": LICENCE + "int wait_a(void) _suspends_;\n", "base/a.c": LICENCE + definition})
+
+    marked = "static int a(void) _suspends_\n{\n        return wait_a();\n}\n"
+    assert told(marked) == ""
+    assert "a() calls wait_a(), which may wait" in told(marked.replace(" _suspends_", ""))
+    assert "b() calls a(), which may wait" in told(marked + "\nstatic int b(void)\n{\n        return a();\n}\n")
+    assert "on_end() may wait, and is a callback" in told(marked.replace("int a(", "int on_end("))
+    assert "a_done() may wait, and is a callback" in told(marked.replace("int a(", "int a_done("))
+
+
 def test_an_unsteady_test_may_stand_for_a_week(lint):
     def told(days):
         return lint({"tests/unsteady.tsv": f"# comment\nwatch: test_a\t{date.today() - timedelta(days)}\tan early deadline\n"})

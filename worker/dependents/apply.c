@@ -316,17 +316,13 @@ static int take_absence(struct dependents *dependents, struct dependent *depende
 static int look_before_apply(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
-        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+        int r = dependents_look(dependents, dependent, &answer);
 
-        if (r < 0)
+        if (r <= 0)
                 return r;
-        if (answer.response.error.failure == KUBE_FAILURE_NONE)
-                r = take_found(dependents, dependent, &answer.response);
-        else if (kube_error_is_not_found(&answer.response.error))
-                r = take_absence(dependents, dependent);
-        else
-                return dependents_take_failure(dependents, dependent, "cannot be looked at",
-                                               &answer.response);
+        r = answer.response.error.failure == KUBE_FAILURE_NONE
+                    ? take_found(dependents, dependent, &answer.response)
+                    : take_absence(dependents, dependent);
         return r < 0 ? run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read") : 1;
 }
 

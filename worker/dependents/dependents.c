@@ -443,6 +443,18 @@ int dependents_ask(struct dependents *dependents, const struct dependent *depend
                                       : ask_to_write(dependents, dependent, verb, &request, ret);
 }
 
+int dependents_look(struct dependents *dependents, struct dependent *dependent, struct kube_answer *ret)
+{
+        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, ret);
+
+        if (r < 0)
+                return r;
+        if (ret->response.error.failure == KUBE_FAILURE_NONE ||
+            kube_error_is_not_found(&ret->response.error))
+                return 1;
+        return dependents_take_failure(dependents, dependent, "cannot be looked at", &ret->response);
+}
+
 /* ---- in the store */
 
 const struct record_watch *dependents_find_owned(const struct dependents *dependents,

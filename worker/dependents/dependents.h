@@ -127,6 +127,9 @@ _warn_unused_ int dependents_resolve(struct dependents *dependents, struct depen
 _warn_unused_ int dependents_ask(struct dependents *dependents, const struct dependent *dependent,
                                  enum dependents_verb verb, const struct text *body,
                                  struct kube_answer *ret) _suspends_;
+/* Asks for it. 1: *ret is the object, or it is not found; a refusal is its failure, as for dependents_each(). */
+_warn_unused_ int dependents_look(struct dependents *dependents, struct dependent *dependent,
+                                  struct kube_answer *ret) _suspends_;
 /* Logs what was done to a child, one record for each write, so that the log alone tells a child's story; DONE
  * and Events tell it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,

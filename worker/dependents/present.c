@@ -121,19 +121,16 @@ static int present_one(struct dependents *dependents, struct dependent *dependen
         r = dependents_resolve(dependents, dependent);
         if (r <= 0)
                 return r == -ENXIO ? 0 : r;
-        r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
-        if (r < 0)
+        r = dependents_look(dependents, dependent, &answer);
+        if (r <= 0)
                 return r;
         owned = dependents_find_owned(dependents, dependent);
         if (answer.response.error.failure == KUBE_FAILURE_NONE) {
                 note_found(dependents, dependent, owned, &answer.response);
                 r = show(dependents, dependent, owned, answer.response.body, answer.response.body_size);
-        } else if (kube_error_is_not_found(&answer.response.error)) {
+        } else {
                 note_absent(dependents, dependent, owned);
                 r = show_gone(dependents, dependent, owned);
-        } else {
-                return dependents_take_failure(dependents, dependent, "cannot be looked at",
-                                               &answer.response);
         }
         return r < 0 ? run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read") : 0;
 }

@@ -352,15 +352,12 @@ static int take_to_prune(struct dependents *dependents, struct dependent *depend
 static int look_before_prune(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
-        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+        int r = dependents_look(dependents, dependent, &answer);
 
-        if (r < 0)
+        if (r <= 0)
                 return r;
         if (answer.response.error.failure == KUBE_FAILURE_NONE)
                 return take_to_prune(dependents, dependent, &answer.response);
-        if (!kube_error_is_not_found(&answer.response.error))
-                return dependents_take_failure(dependents, dependent, "cannot be looked at",
-                                               &answer.response);
         dependent->settled = true;
         return 0;
 }

@@ -7,6 +7,7 @@
  */
 #include "worker/write/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -190,10 +191,13 @@ static int prepare(struct run *run, struct status *ret)
 
 static int send(struct run *run, const struct status *status, struct kube_answer *ret) _suspends_
 {
-        struct span patch = {status->text, strlen(status->text)};
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body("status", patch, run->order->uid, object_version(run), &body);
+        struct span patch;
+        int r;
 
+        assert(status->text);
+        patch = (struct span){status->text, strlen(status->text)};
+        r = merge_body("status", patch, run->order->uid, object_version(run), &body);
         return r < 0 ? r
                      : patch_send(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
                                   true, ret);

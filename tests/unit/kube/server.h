@@ -29,7 +29,7 @@ struct server {
         void (*on_request)(struct server_connection *connection, const char *request);
         unsigned connections, requests; /* that ever came */
         struct server_connection *last; /* the connection of the last request */
-        char request[128 * 1024];             /* the last request as it came, body included */
+        char request[128 * 1024];       /* the last request as it came, body included */
         struct server_connection *connection[SERVER_CONNECTIONS_MAX]; /* open ones; NULL: free slot */
 };
 

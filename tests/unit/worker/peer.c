@@ -93,6 +93,11 @@ static void on_request(struct server_connection *connection, const char *request
                 body = peer->patch_body[peer->patches];
         }
         peer->patches++;
+        if (peer->holds) {
+                peer->holds = false;
+                peer->held = connection;
+                return;
+        }
         server_answer(connection, status ? status : "200 OK", peer->headers ? peer->headers : "",
                       body ? body : "{}");
 }

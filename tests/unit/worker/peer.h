@@ -33,6 +33,8 @@ struct peer {
         /* How the API server answers. */
         const char *patch_status[4]; /* of the PATCH requests in turn; NULL: 200 OK */
         const char *patch_body[4];
+        bool holds; /* the next PATCH gets no answer for now, and is then: */
+        struct server_connection *held;
         const char *headers;
         const char *discovery; /* NULL: widgets with a status subresource */
         unsigned patches, discoveries;

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -417,58 +416,6 @@ static void test_status(void **state)
         assert_int_equal(peer->patches, 2); /* nothing to change, nothing sent */
 }
 
-/* ---- the deepest one */
-
-#define DEPTH "10000" /* of what is below `status`; an API server takes no more */
-
-/* How much of the largest of the worker's mappings that have a stack's size is in memory: a fiber's stack, while its run
- * waits. In KiB; 0: there is none. */
-static unsigned long stack_kib(const struct peer *peer)
-{
-        char path[64], line[256];
-        unsigned long size = 0, resident, most = 0;
-        FILE *file;
-
-        snprintf(path, sizeof(path), "/proc/%d/smaps", (int)peer->pid);
-        file = fopen(path, "re");
-        assert_non_null(file);
-        while (fgets(line, sizeof(line), file)) {
-                (void)sscanf(line, "Size: %lu kB", &size);
-                if (sscanf(line, "Rss: %lu kB", &resident) == 1 && size == 8192 && resident > most)
-                        most = resident;
-        }
-        assert_int_equal(fclose(file), 0);
-        return most;
-}
-
-/* An answer as deep as it may be, and a jq program that looks at the result: half of the stack is enough. */
-static void test_deep_answer(void **state)
-{
-        struct peer *peer = *state;
-        _cleanup_text_ struct text object = TEXT_EMPTY;
-
-        peer->trigger = TRIGGER_JQ;
-        text_append_string(
-                &object,
-                "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\","
-                "\"namespace\":\"default\",\"uid\":\"u1\",\"resourceVersion\":\"11\"},\"status\":");
-        for (int i = 0; i < (int)strtol(DEPTH, NULL, 10); i++)
-                text_append_string(&object, "{\"a\":");
-        text_append_string(&object, "1");
-        for (int i = 0; i <= (int)strtol(DEPTH, NULL, 10); i++)
-                text_append_string(&object, "}");
-        peer->patch_body[0] = peer->patch_body[1] = object.data;
-        started(state, "[ -e $folder/ran ] && { echo running >&2; exec sleep 60; }; touch $folder/ran\n"
-                       "printf '{\"status\":'; printf '{\"a\":%.0s' {1.." DEPTH "}; printf 1; "
-                       "printf '}%.0s' {0.." DEPTH "}");
-        assert_int_equal(peer_run(peer)->result, RESULT_SUCCESS);
-        assert_int_not_equal(peer->done->done.own_fingerprint, 0);
-        peer->sequence++;
-        peer_send_run(peer, ACTION_RECONCILE, "u1");
-        peer_wait_log(peer, "running");
-        assert_in_range(stack_kib(peer), 0, 4096);
-}
-
 static void test_patch_then_status(void **state)
 {
         struct peer *peer = started(
@@ -675,7 +622,6 @@ int main(int argc, char **argv)
                 TEST(test_stop_lets_finish),
                 TEST(test_orphan_while_cancelling),
                 TEST(test_status),
-                TEST(test_deep_answer),
                 TEST(test_patch_then_status),
                 TEST(test_status_locked),
                 TEST(test_nothing_to_change),

@@ -77,18 +77,14 @@ int rollback_finish(struct dependents *dependents, const char *trouble)
 static int look_before_restore(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
-        const struct kube_error *error = &answer.response.error;
         struct scan_object object = {0};
-        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+        int r = dependents_look(dependents, dependent, &answer);
 
-        if (r < 0)
+        if (r <= 0)
                 return r;
-        if (error->failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(error))
-                return dependents_take_failure(dependents, dependent, "cannot be looked at",
-                                               &answer.response);
         dependent->looked = true;
         dependent->settled =
-                error->failure != KUBE_FAILURE_NONE ||
+                answer.response.error.failure != KUBE_FAILURE_NONE ||
                 scan_object(answer.response.body, answer.response.body_size, &object) < 0 ||
                 object.deletion_timestamp.start ||
                 (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid));

@@ -418,15 +418,12 @@ static int take_to_patch(struct dependents *dependents, struct dependent *depend
 static int look_before_patch(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
-        int r = dependents_ask(dependents, dependent, DEPENDENTS_GET, NULL, &answer);
+        int r = dependents_look(dependents, dependent, &answer);
 
-        if (r < 0)
+        if (r <= 0)
                 return r;
         if (answer.response.error.failure == KUBE_FAILURE_NONE)
                 return take_to_patch(dependents, dependent, &answer.response);
-        if (!kube_error_is_not_found(&answer.response.error))
-                return dependents_take_failure(dependents, dependent, "cannot be looked at",
-                                               &answer.response);
         if (dependent->text.start)
                 dependents_fail(dependents, dependent, "is not patched",
                                 "it is not there, and a patch creates nothing");
