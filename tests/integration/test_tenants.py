@@ -95,6 +95,12 @@ def test_related_changes_of_one_tenant_do_not_delay_another(sandbox, operator):
         wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] >= 1000, "a full queue")
         devserver.api.resource("v1", "configmaps", "quiet").create("settings")
         wait_until(lambda: place_of(operator, "quiet/one")["state"] == "queued", "its place in the queue", 20)
+        devserver.api.resource("v1", "configmaps", "quiet").delete("settings")
+        wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 1, "the deletion")
+        operator.stop()
+        operator.start_ready().wait_synced()  # what waited is on no record, so everybody is asked once
+        wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] >= 1000, "a full queue")
+        wait_until(lambda: place_of(operator, "quiet/one")["state"] == "queued", "its place in the queue after a start", 20)
         operator.stop()
     finally:
         devserver.close()

@@ -263,11 +263,11 @@ static bool is_asked(const struct verification *verification, const struct store
 }
 
 /* While its namespace is refused, so is the question; the others do not wait for it. */
-static bool may_be_asked(struct watcher *watcher, const struct store_question *stored)
+static bool would_be_refused(struct watcher *watcher, const struct store_question *stored)
 {
         const struct stream *stream = stream_of_key(watcher, stored->key);
 
-        return !is_asked(watcher->verification, stored) && !(stream && stream_is_refused(stream));
+        return stream && stream_is_refused(stream);
 }
 
 /* Finds the next question behind *place that needs an answer; those that were answered otherwise are removed.
@@ -289,7 +289,9 @@ static int find_open(struct watcher *watcher, struct store_question *place, bool
                 r = is_open(watcher, &found);
                 if (r == 0)
                         r = store_question_remove(watcher->store, found.key, found.uid);
-                else if (r > 0 && may_be_asked(watcher, &found))
+                else if (r > 0 && would_be_refused(watcher, &found))
+                        r = in_one ? -ENOENT : 0; /* so are all of its namespace */
+                else if (r > 0 && !is_asked(watcher->verification, &found))
                         return 0;
                 if (r < 0)
                         return r;
