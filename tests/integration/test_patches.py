@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`patches`: fields of objects of others. Nothing is created, taken over or left behind."""
 import json
+import shlex
 import shutil
 import signal
 
@@ -394,10 +395,13 @@ def test_given_up_in_a_version_that_is_served(api, start, operator, handler, wid
     operator.stop()
 
 
-def test_marks_of_a_former_name_are_kept_as_well(devserver, operator, handler, widgets, config_maps):
+@pytest.mark.parametrize("slash", ["/", "\\/", "\\u002f"])
+def test_marks_of_a_former_name_are_kept_as_well(devserver, operator, handler, widgets, config_maps, slash):
+    """An escape in a key makes no other key of it."""
     config_maps.create("x")
     before = config_maps.get("x")
-    answer(handler, [config_map("x", annotations={"old.example.com/made": "1"})])
+    said = json.dumps({"patches": [config_map("x", annotations={"old.example.com/made": "1"})]})
+    handler.behave(f"printf '%s' {shlex.quote(said.replace('com/made', f'com{slash}made'))}")
     operator.configure(devserver, [watch("widgets", handler, finalizer=True, patches=[CONFIG_MAP])],
                        formerNames=["older.example.com", "old.example.com"])
     operator.start_ready().wait_synced()

@@ -74,24 +74,27 @@ static bool is_named(const struct run *run, const struct dependent *dependent)
                               dependent->kind, "") == 0;
 }
 
-static bool has_prefix(struct span key, const char *prefix)
+static bool has_prefix(const char *key, const char *prefix)
 {
         size_t size = strlen(prefix);
 
-        return key.size > size + 2 && strncmp(key.start + 1, prefix, size) == 0 &&
-               key.start[size + 1] == '/';
+        return strncmp(key, prefix, size) == 0 && key[size] == '/';
 }
 
 static int refuse_own(struct span key, struct span value _unused_, void *userdata)
 {
         const struct dependent_owner *owner = userdata;
         const char *names = owner->former_names;
+        _cleanup_free_ char *text = NULL; /* an escape is no other key */
         char name[200];
+        int r = scan_string(key, &text);
 
-        if (has_prefix(key, owner->operator_name) || has_prefix(key, "applyset.k8s.io"))
+        if (r < 0)
+                return r;
+        if (has_prefix(text, owner->operator_name) || has_prefix(text, "applyset.k8s.io"))
                 return -EEXIST;
         while (bookkeeping_next_word(&names, name, sizeof(name)))
-                if (has_prefix(key, name))
+                if (has_prefix(text, name))
                         return -EEXIST;
         return 0;
 }
