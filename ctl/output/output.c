@@ -13,6 +13,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/output/manifest.h"
+#include "ipc/message.h"
 #include "json/json.h"
 
 bool ctl_wants_colour(void)
@@ -57,6 +58,19 @@ void ctl_print_yaml(const cJSON *answer)
 
         manifest_write(&yaml, answer);
         fputs(yaml.data ? yaml.data : "", stdout);
+}
+
+void ctl_line(const char *format, ...)
+{
+        _cleanup_text_ struct text line = TEXT_EMPTY;
+        va_list arguments;
+
+        va_start(arguments, format);
+        text_vprintf(&line, format, arguments);
+        va_end(arguments);
+        if (line.data)
+                utf8_clean(line.data);
+        puts(line.data ? line.data : "");
 }
 
 int ctl_print_json(const cJSON *answer)

@@ -11,6 +11,8 @@
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void);             /* a terminal that can, and nobody minds (NO_COLOR) */
+/* A line for people, of texts that others wrote: what a terminal would obey is escaped. */
+void ctl_line(const char *format, ...) _printf_(1, 2);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
 void ctl_print_yaml(const cJSON *answer);
 /* What was done: a line, or for programs the answer (NULL: nothing more), which gets the members done and

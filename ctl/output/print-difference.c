@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "ctl/output/output.h"
 #include "json/difference.h"
 
 static bool has_colours(void)
@@ -21,8 +22,9 @@ static void print_leaf(const char *indent, char sign, const char *path, const cJ
         _cleanup_free_ char *json = cJSON_PrintUnformatted(value);
         const char *colour = !has_colours() ? "" : sign == '+' ? "\033[32m" : "\033[31m";
 
-        printf("%s%s%c %s: %s%s\n", indent, colour, sign, path, json ? json : "?",
-               colour[0] ? "\033[0m" : "");
+        fputs(colour, stdout);
+        ctl_line("%s%c %s: %s", indent, sign, path, json ? json : "?");
+        fputs(colour[0] ? "\033[0m" : "", stdout);
 }
 
 static void print_both(const char *path, const cJSON *before, const cJSON *after, void *userdata)

@@ -25,6 +25,7 @@
 #include "ctl/check/ctl-check.h"
 #include "ctl/check/unit.h"
 #include "ctl/ctl-answer.h"
+#include "ctl/output/output.h"
 #include "ctl/output/print-difference.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
@@ -102,13 +103,14 @@ static bool is_same_object(const cJSON *a, const cJSON *b)
                strcmp(metadata_text(a, "uid"), metadata_text(b, "uid")) == 0;
 }
 
-static void name_object(const cJSON *object)
+static void print_object(const char *sign, const cJSON *object, const char *suffix)
 {
         const char *namespace_name = metadata_text(object, "namespace");
         const char *name = metadata_text(object, "name");
 
-        printf("%s %s%s%s", json_text(object, "kind"), namespace_name, namespace_name[0] ? "/" : "",
-               name[0] ? name : metadata_text(object, "generateName"));
+        ctl_line("%s %s %s%s%s%s", sign, json_text(object, "kind"), namespace_name,
+                 namespace_name[0] ? "/" : "", name[0] ? name : metadata_text(object, "generateName"),
+                 suffix);
 }
 
 static const char *subresource(const char *path)
@@ -155,14 +157,12 @@ static int report_written(struct report *report, const cJSON *line, const char *
                 return -ENOMEM;
         report->wrote = true;
         if (strcmp(method, "DELETE") == 0) {
-                printf("- delete %s\n", plain);
+                ctl_line("- delete %s", plain);
                 return remember_seen(report, plain, NULL);
         }
         if (!before && is_same_object(report->given, after))
                 before = report->given;
-        printf("%s ", is_new ? "+ create" : "~ change");
-        name_object(after);
-        printf("%s\n", subresource(path));
+        print_object(is_new ? "+ create" : "~ change", after, subresource(path));
         print_change(before, line, is_new);
         copy = cJSON_Duplicate(after, true);
         return copy ? remember_seen(report, created, copy) : -ENOMEM;
@@ -178,7 +178,7 @@ static int report_exchange(struct report *report, const cJSON *line)
         if (!plain)
                 return -ENOMEM;
         if (strcmp(method, "GET") != 0 && status / 100 != 2) {
-                printf("! refused (HTTP %d): %s %s: %s\n", status, method, plain, json_text(line, "error"));
+                ctl_line("! refused (HTTP %d): %s %s: %s", status, method, plain, json_text(line, "error"));
         } else if (strcmp(method, "GET") != 0) {
                 r = report_written(report, line, plain);
         } else if (status == 200 && cJSON_IsObject(received)) {
@@ -191,8 +191,9 @@ static int report_exchange(struct report *report, const cJSON *line)
 
 static void report_run(struct report *report, const cJSON *line)
 {
-        printf("%s%s: %s %s\n", report->begun ? "\n" : "", json_text(line, "watch"),
-               json_text(line, "action"), json_text(line, "key"));
+        if (report->begun)
+                puts("");
+        ctl_line("%s: %s %s", json_text(line, "watch"), json_text(line, "action"), json_text(line, "key"));
         cJSON_Delete(report->given);
         report->given = NULL;
         report->begun = true;
@@ -212,7 +213,7 @@ static void report_answer(struct report *report, const cJSON *line)
         if (report->no_answer)
                 return;
         json = cJSON_PrintUnformatted(body);
-        printf("answer: %s\n", json ? json : "?");
+        ctl_line("answer: %s", json ? json : "?");
 }
 
 static int judge_line(const cJSON *line, const char *type, void *userdata)
@@ -236,9 +237,9 @@ static void report_end(struct report *report, const cJSON *line)
                              ? "answer: none, which is a success"
                              : "answer: none");
         report->no_answer = false;
-        printf("result: %s after %s%s%s\n", result,
-               duration_format(ctl_number(line, "durationUsec") / 1000 * 1000, text, sizeof(text)),
-               message[0] ? ": " : "", message);
+        ctl_line("result: %s after %s%s%s", result,
+                 duration_format(ctl_number(line, "durationUsec") / 1000 * 1000, text, sizeof(text)),
+                 message[0] ? ": " : "", message);
         (void)judge_line(line, "end", report);
 }
 

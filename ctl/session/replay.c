@@ -137,6 +137,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
         if (r >= 0)
                 r = trace_visit(content, take_line, recorded);
         if (r < 0) {
+                utf8_clean(path);
                 fprintf(stderr, "reconciledctl: %s: %s; left out\n", path,
                         r == -EBADMSG ? "is not a record (lines of JSON)" : strerror(-r));
                 replay->skipped++;
@@ -239,10 +240,12 @@ static void compare_answers(struct replay *replay)
                 add_difference(replay->differences, before, after);
                 return;
         }
-        printf("%s: %s %s (%s)\n", json_text(before->run, "watch"), json_text(before->run, "action"),
-               json_text(before->run, "key"), before->file);
-        if (status_before != status_after)
-                printf("    - result: %s\n    + result: %s\n", result_of(before), result_of(after));
+        ctl_line("%s: %s %s (%s)", json_text(before->run, "watch"), json_text(before->run, "action"),
+                 json_text(before->run, "key"), before->file);
+        if (status_before != status_after) {
+                ctl_line("    - result: %s", result_of(before));
+                ctl_line("    + result: %s", result_of(after));
+        }
         (void)difference_print(body_of(before->answer), body_of(after->answer), "    ");
 }
 

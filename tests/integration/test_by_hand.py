@@ -4,6 +4,7 @@ import json
 import signal
 import stat
 import subprocess
+import unicodedata
 
 import pytest
 import yaml
@@ -222,6 +223,36 @@ def test_what_was_recorded_runs_again(operator, handler, by_hand, recorded):
     assert "1 left out" in by_hand("replay", folder, expect=1).stdout
     handler.behave("echo broken >&2; exit 3")
     assert "+ result: the handler exited with 3: broken" in by_hand("replay", folder, expect=1).stdout
+
+
+STEERS = "\x1b]0;mine\x07\u009b31m\u202e"
+
+
+def is_harmless(shown):
+    return not any(unicodedata.category(each) in ("Cc", "Cf") and each != "\n" for each in shown)
+
+
+def test_no_text_steers_the_terminal(devserver, operator, handler, by_hand, manifests):
+    handler.answer({"message": STEERS, "status": {f"k{STEERS}": STEERS}, "children": [{**CHILD, "data": {"a": STEERS}}]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    shown = by_hand("run", "--object", manifests(widget())).stdout
+    assert "+ create ConfigMap" in shown and is_harmless(shown), ascii(shown)
+
+
+def test_no_record_steers_the_terminal(operator, handler, by_hand, recorded):
+    """Somebody else has made it."""
+    handler.answer({"status": {"size": 7}})
+    folder = recorded([watch("widgets", handler)], ["a"], lambda: len(records(recorded.folder)) == 1)
+    lines = records(folder)[0]
+    lines[0]["key"] += STEERS
+    lines[2]["body"]["status"] = {f"k{STEERS}": STEERS}
+    lines[3].update(message=STEERS, waitStatus=256)
+    next(folder.glob("*.jsonl")).unlink()
+    (folder / f"0{STEERS}.jsonl").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
+    (folder / f"1{STEERS}.jsonl").write_text("half a li", encoding="utf-8")
+    done = by_hand("replay", folder, expect=1)
+    assert "1 different" in done.stdout and "left out" in done.stderr
+    assert is_harmless(done.stdout) and is_harmless(done.stderr), ascii(done.stdout + done.stderr)
 
 
 PASSWORD_ONCE = """import base64, json, os
