@@ -14,7 +14,7 @@ struct reader {
         const char *text;
         size_t size, position;
         cJSON **open; /* the containers around the position, outermost first */
-        size_t depth, allocated;
+        size_t depth, allocated, values;
         char *key; /* of the member whose value comes next */
 };
 
@@ -310,7 +310,9 @@ static int read_end(struct reader *reader, bool is_first)
 static int read_next(struct reader *reader, cJSON **root)
 {
         cJSON *parent = reader->depth > 0 ? reader->open[reader->depth - 1] : NULL, *item = NULL;
-        int r = cJSON_IsObject(parent) ? read_key(reader) : 0;
+        int r = reader->values++ == JSON_VALUES_MAX ? -EBADMSG
+                : cJSON_IsObject(parent)            ? read_key(reader)
+                                                    : 0;
 
         if (r >= 0)
                 r = read_value(reader, look_ahead(reader), &item);

@@ -16,9 +16,11 @@
 
 /* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
 #define JSON_DEPTH_MAX 10240
+/* Of values, each of which takes 64 bytes: an object that an API server accepts has a fraction of that. */
+#define JSON_VALUES_MAX 2000000
 
 /* One value, with white space around it. -EBADMSG: it is none from the byte *ret_where on, which may be the
- * end of `text`, or of a value that more follows; -ENOMEM. `ret_where` may be NULL. */
+ * end of `text`, or of a value that more follows, or one value too many; -ENOMEM. `ret_where` may be NULL. */
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* The same; NULL: no JSON, or no memory. */
 cJSON *json_parse(const char *text, size_t size);

@@ -38,7 +38,7 @@ struct kube_request {
         const void *body;         /* copied */
         size_t body_size;
         uint64_t timeout_usec; /* limit of the whole transfer; 0 = none (watches) */
-        /* NULL: the body is collected (at most body_max bytes, default 64 MiB) for on_done. Otherwise each
+        /* NULL: the body is collected (at most body_max bytes, default 16 MiB) for on_done. Otherwise each
          * piece of a 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED).
          * Bodies of other answers are always collected (1 MiB). */
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);

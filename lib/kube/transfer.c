@@ -65,7 +65,7 @@ static bool warning_read(const char *line, size_t size, char ret[static WARNING_
         return used > 0;
 }
 
-#define BODY_MAX_DEFAULT ((size_t)64 * 1024 * 1024)
+#define BODY_MAX_DEFAULT ((size_t)16 * 1024 * 1024) /* of one object, or a page of a list's metadata */
 #define ERROR_BODY_MAX   ((size_t)1024 * 1024)
 
 /* ---- the credential's copy */

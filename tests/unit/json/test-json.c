@@ -140,6 +140,25 @@ static void test_depth(void **state)
         (void)state;
 }
 
+static void test_too_many_values(void **state)
+{
+        size_t size = 2 * (size_t)JSON_VALUES_MAX;
+        char *text = malloc(size + 1);
+        cJSON *tree;
+
+        assert_non_null(text);
+        for (size_t i = 0; i < size; i += 2)
+                memcpy(text + i, i == 0 ? "[1" : ",1", 2);
+        text[size] = ']';
+        assert_null(json_parse(text, size + 1));
+        text[size - 2] = ']';
+        tree = json_parse(text, size - 1);
+        assert_non_null(tree);
+        cJSON_Delete(tree);
+        free(text);
+        (void)state;
+}
+
 /* At each level in another order: as a program writes it that sorts names as numbers. */
 static void test_members_in_another_order_at_each_level(void **state)
 {
@@ -230,10 +249,14 @@ static void test_duplicates(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_what_comes_back), cmocka_unit_test(test_neighbours_differ),
-                cmocka_unit_test(test_what_is_no_json), cmocka_unit_test(test_depth),
+                cmocka_unit_test(test_what_comes_back),
+                cmocka_unit_test(test_neighbours_differ),
+                cmocka_unit_test(test_what_is_no_json),
+                cmocka_unit_test(test_depth),
                 cmocka_unit_test(test_members_in_another_order_at_each_level),
-                cmocka_unit_test(test_where),           cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_too_many_values),
+                cmocka_unit_test(test_where),
+                cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_duplicates),
         };
 
