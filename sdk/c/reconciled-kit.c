@@ -257,7 +257,7 @@ static bool serve_one(const struct rk_handler *handler, const char *line, size_t
                         rk_set(&request, answer, "id", rk_build(&request, "%lld", request.id));
                 text = rk_print(&request.memory, answer, &size);
                 text[size++] = '\n'; /* in the place of the NUL */
-                goes_on = write_all(answers, text, size) && request.id != 0 && !asked_to_stop;
+                goes_on = write_all(answers, text, size) && request.id != 0;
         } else {
                 *status = EXIT_DATA;
         }
