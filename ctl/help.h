@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
-#include <stdbool.h>
 #include <stddef.h>
 
 struct options;

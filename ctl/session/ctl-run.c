@@ -25,7 +25,7 @@
 #include "ctl/check/ctl-check.h"
 #include "ctl/check/unit.h"
 #include "ctl/ctl-answer.h"
-#include "ctl/output/print-difference.h"
+#include "ctl/output/output.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ipc/message.h"
