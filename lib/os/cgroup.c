@@ -26,7 +26,7 @@ static const char *const controller_name[CGROUP_CONTROLLER_COUNT] = {
 
 /* ---- files */
 
-static int open_in(const char *group, const char *file, int flags)
+int cgroup_open(const char *group, const char *file, int flags)
 {
         _cleanup_free_ char *path = format_string("%s/%s", group, file);
         int fd = path ? open(path, flags | O_CLOEXEC) : -1;
@@ -36,7 +36,7 @@ static int open_in(const char *group, const char *file, int flags)
 
 int cgroup_write(const char *group, const char *file, const char *value)
 {
-        _cleanup_close_ int fd = open_in(group, file, O_WRONLY);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_WRONLY);
         ssize_t r = fd < 0 ? fd : sys_write(fd, value, strlen(value));
 
         return r < 0 ? (int)r : 0;
@@ -55,7 +55,7 @@ static int read_open(int fd, char *buffer, size_t size)
 /* A whole small file as a string. */
 static int read_group_file(const char *group, const char *file, char *buffer, size_t size)
 {
-        _cleanup_close_ int fd = open_in(group, file, O_RDONLY);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_RDONLY);
 
         buffer[0] = '\0';
         return fd < 0 ? fd : read_open(fd, buffer, size);
@@ -83,7 +83,7 @@ static int64_t number_in(int fd, const char *key)
 
 int64_t cgroup_read(const char *group, const char *file, const char *key)
 {
-        _cleanup_close_ int fd = open_in(group, file, O_RDONLY);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_RDONLY);
 
         return fd < 0 ? -1 : number_in(fd, key);
 }
@@ -207,9 +207,9 @@ static int open_kills(void)
         int fd = -1;
 
         if (own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
-                fd = open_in(folder, "memory.events", O_RDONLY);
+                fd = cgroup_open(folder, "memory.events", O_RDONLY);
         else if (own_folder("memory", &legacy) >= 0)
-                fd = open_in(legacy, "memory.oom_control", O_RDONLY);
+                fd = cgroup_open(legacy, "memory.oom_control", O_RDONLY);
         return fd < 0 ? -1 : fd;
 }
 

@@ -35,6 +35,7 @@ int64_t cgroup_memory_kills(void);
 
 /* A new group for one run. 0 or negative errno. */
 int cgroup_make(const char *folder, const char *name, char **ret_path);
+int cgroup_open(const char *group, const char *file, int flags); /* or a negative errno */
 int cgroup_write(const char *group, const char *file, const char *value);
 /* The number behind `key` ("oom_kill 3"), or the whole file's (key NULL); -1 when there is none. */
 int64_t cgroup_read(const char *group, const char *file, const char *key);
