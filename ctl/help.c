@@ -26,7 +26,7 @@ const struct verb *find_verb(const struct command_line *line, const char *name)
 /* "-o, --output FORMAT" */
 static void help_option(const struct command_line *line, const struct ctl_option *option)
 {
-        const char letter[] = {'-', option->letter, ',', ' ', '\0'};
+        const char letter[] = {'-', (char)option->letter, ',', ' ', '\0'};
         char form[64];
 
         snprintf(form, sizeof(form), "%s--%s%s%s", strchr(line->letters, option->letter) ? letter : "",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
-#include <stdbool.h>
 #include <stddef.h>
 
 struct options;
@@ -19,7 +18,7 @@ enum word {
 };
 
 struct ctl_option {
-        char letter;
+        int letter;
         const char *name;
         const char *argument; /* in words; NULL: it takes none */
         size_t place;     /* in struct options, of a bool, or of the argument's text; 0: main() takes it */

@@ -96,7 +96,7 @@ static void handle_faults(struct request *request, const cJSON *body)
 static void compact(struct request *request, const cJSON *body)
 {
         struct storage *storage = &request->server->storage;
-        const char *text = tree_text(body, "resourceVersion");
+        const char *text = json_text(body, "resourceVersion");
         uint64_t version = text[0] ? strtoull(text, NULL, 10) : storage->resource_version;
 
         if (!version_is_number(text) || version > storage->resource_version) {
@@ -122,7 +122,7 @@ static void snapshot(struct request *request, const cJSON *body _unused_)
 
 static void restore(struct request *request, const cJSON *body)
 {
-        const char *id = tree_text(body, "id");
+        const char *id = json_text(body, "id");
 
         if (!backup_restore(request->server, strtoull(id, NULL, 10))) {
                 answer_status(request, 400, "BadRequest", "id: there is no snapshot \"%s\"", id);
@@ -143,7 +143,7 @@ static void another_cluster(struct request *request, const cJSON *body _unused_)
 
 static void certificate(struct request *request, const cJSON *body)
 {
-        const char *authority = tree_text(body, "authority");
+        const char *authority = json_text(body, "authority");
 
         if (!request->server->certificate)
                 answer_status(request, 400, "BadRequest", "this server was started without --tls");
@@ -176,7 +176,7 @@ static void token(struct request *request, const cJSON *body)
 
 static void close_watches(struct request *request, const cJSON *body)
 {
-        const char *how = tree_text(body, "close");
+        const char *how = json_text(body, "close");
         _cleanup_error_ struct error error = ERROR_NONE;
         struct fault_match match = {0};
 

@@ -7,7 +7,6 @@
  * its own address first.
  */
 #include <microhttpd.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #define CONNECTIONS_MAX         512U /* as libmicrohttpd bounds them */

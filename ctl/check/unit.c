@@ -84,7 +84,7 @@ static char *source_of(const char *named)
 {
         if (named[0] == '/')
                 return strdup(named);
-        for (size_t i = 0; i < sizeof(STORE) / sizeof(STORE[0]); i++) {
+        for (size_t i = 0; i < ELEMENTS(STORE); i++) {
                 char *path = format_string("%s/%s", STORE[i], named);
 
                 if (!path || access(path, F_OK) == 0)

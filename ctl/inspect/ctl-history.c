@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/exit-code.h"
-#include "base/text.h"
 #include "ctl/output/output.h"
 #include "json/json.h"
 

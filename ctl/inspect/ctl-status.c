@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"

@@ -3,6 +3,7 @@
 /* What is written for people and for programs. */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -21,3 +22,8 @@ int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
 
 /* Says what failed; returns the exit code. */
 int ctl_failed(int status, const struct error *error);
+
+/* What differs between two JSON values, one line a leaf: "- path: old", "+ path: new". Without what the API server alone
+ * keeps of an object (managedFields, resourceVersion and the like). Either may be NULL: all of the other is new,
+ * or gone. Returns how many leaves were written to stdout. */
+size_t difference_print(const cJSON *before, const cJSON *after, const char *indent);

@@ -26,7 +26,6 @@
 #include "ctl/check/unit.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
-#include "ctl/output/print-difference.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ipc/message.h"
@@ -38,15 +37,8 @@
 
 /* ---- what came of it */
 
-/* An object of the API server, as last seen. */
-struct seen {
-        char *path;
-        cJSON *object;
-};
-
 struct report {
-        struct seen *seen;
-        size_t seen_count;
+        cJSON *seen;  /* by path: objects of the API server, as last seen */
         cJSON *given; /* the object that the handler was given */
         bool failed, wrote, begun, no_answer;
 };
@@ -61,34 +53,15 @@ static char *plain_path(const char *path)
         return strndup(path, size);
 }
 
-static struct seen *find_seen(struct report *report, const char *path)
+/* NULL: it is gone. */
+static int remember_seen(struct report *report, const char *path, const cJSON *object)
 {
-        for (size_t i = 0; i < report->seen_count; i++)
-                if (strcmp(report->seen[i].path, path) == 0)
-                        return &report->seen[i];
-        return NULL;
-}
+        _cleanup_json_ cJSON *copy = cJSON_Duplicate(object, true);
 
-/* Takes the object over. */
-static int remember_seen(struct report *report, const char *path, cJSON *object)
-{
-        struct seen *seen = find_seen(report, path), *grown;
-
-        if (!seen) {
-                grown = reallocarray(report->seen, report->seen_count + 1, sizeof(*grown));
-                if (grown)
-                        report->seen = grown;
-                seen = grown ? &grown[report->seen_count] : NULL;
-                if (seen)
-                        *seen = (struct seen){.path = strdup(path)};
-                if (!seen || !seen->path) {
-                        cJSON_Delete(object);
-                        return -ENOMEM;
-                }
-                report->seen_count++;
-        }
-        cJSON_Delete(seen->object);
-        seen->object = object;
+        cJSON_DeleteItemFromObjectCaseSensitive(report->seen, path);
+        if (object && !cJSON_AddItemToObject(report->seen, path, copy))
+                return -ENOMEM;
+        (void)TAKE_PTR(copy);
         return 0;
 }
 
@@ -148,10 +121,8 @@ static int report_written(struct report *report, const cJSON *line, const char *
         const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
         _cleanup_free_ char *created =
                 strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
-        const struct seen *seen = created ? find_seen(report, created) : NULL;
-        const cJSON *before = seen ? seen->object : NULL;
+        const cJSON *before = cJSON_GetObjectItemCaseSensitive(report->seen, created);
         bool is_new = ctl_number(line, "status") == HTTP_CREATED;
-        cJSON *copy;
 
         if (!created)
                 return -ENOMEM;
@@ -164,8 +135,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
                 before = report->given;
         print_object(is_new ? "+ create" : "~ change", after, subresource(path));
         print_change(before, line, is_new);
-        copy = cJSON_Duplicate(after, true);
-        return copy ? remember_seen(report, created, copy) : -ENOMEM;
+        return remember_seen(report, created, after);
 }
 
 static int report_exchange(struct report *report, const cJSON *line)
@@ -182,9 +152,7 @@ static int report_exchange(struct report *report, const cJSON *line)
         } else if (strcmp(method, "GET") != 0) {
                 r = report_written(report, line, plain);
         } else if (status == 200 && cJSON_IsObject(received)) {
-                cJSON *copy = cJSON_Duplicate(received, true);
-
-                r = copy ? remember_seen(report, plain, copy) : -ENOMEM;
+                r = remember_seen(report, plain, received);
         }
         return r;
 }
@@ -268,35 +236,24 @@ static int report_line(const cJSON *line, const char *type, void *userdata)
         return 0;
 }
 
-static void report_done(struct report *report)
-{
-        for (size_t i = 0; i < report->seen_count; i++) {
-                free(report->seen[i].path);
-                cJSON_Delete(report->seen[i].object);
-        }
-        free(report->seen);
-        cJSON_Delete(report->given);
-}
-
 static int tell_run(const struct ctl_run_options *options, const char *trace, bool of_file)
 {
-        struct report report = {0};
+        struct report report = {.seen = cJSON_CreateObject()};
         int r;
 
         if (options->json) {
                 fputs(trace, stdout);
                 r = trace_visit(trace, judge_line, &report);
-                return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
+        } else {
+                r = trace_visit(trace, report_line, &report);
+                if (r >= 0 && of_file)
+                        puts("\nAll of this happened on a server in memory, which is gone.");
+                else if (r >= 0 && report.wrote && !options->apply)
+                        puts("\nNothing was written; --apply writes it.");
         }
-        r = trace_visit(trace, report_line, &report);
-        if (r >= 0 && of_file)
-                puts("\nAll of this happened on a server in memory, which is gone.");
-        else if (r >= 0 && report.wrote && !options->apply)
-                puts("\nNothing was written; --apply writes it.");
-        report_done(&report);
-        if (r < 0)
-                return EXIT_CODE_SOFTWARE;
-        return report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
+        cJSON_Delete(report.seen);
+        cJSON_Delete(report.given);
+        return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
 }
 
 /* ---- the server of a file */

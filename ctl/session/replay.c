@@ -19,7 +19,6 @@
 #include "ctl/check/ctl-check.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
-#include "ctl/output/print-difference.h"
 #include "ctl/session/ctl-run.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"

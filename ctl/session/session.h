@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "config/config.h"
 
 struct session;

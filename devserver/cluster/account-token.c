@@ -198,7 +198,7 @@ static void answer_token(struct request *request, const cJSON *body, const char 
 
 static bool is_wanted(struct request *request, const cJSON *body)
 {
-        const char *api_version = tree_text(body, "apiVersion"), *kind = tree_text(body, "kind");
+        const char *api_version = json_text(body, "apiVersion"), *kind = json_text(body, "kind");
 
         if (body && (!kind[0] || strcmp(kind, "TokenRequest") == 0) &&
             (!api_version[0] || strcmp(api_version, "authentication.k8s.io/v1") == 0))

@@ -18,6 +18,7 @@
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 enum owner_state {
         OWNER_SOLID,
@@ -33,8 +34,8 @@ static bool was_served(const struct server *server, const cJSON *reference)
                 _cleanup_free_ char *api_version = resource_api_version(resource);
 
                 if (resource->removed && api_version &&
-                    strcmp(api_version, tree_text(reference, "apiVersion")) == 0 &&
-                    strcmp(resource->kind, tree_text(reference, "kind")) == 0)
+                    strcmp(api_version, json_text(reference, "apiVersion")) == 0 &&
+                    strcmp(resource->kind, json_text(reference, "kind")) == 0)
                         return true;
         }
         return false;
@@ -43,16 +44,16 @@ static bool was_served(const struct server *server, const cJSON *reference)
 static enum owner_state owner_state(struct server *server, const cJSON *reference,
                                     const char *namespace_name)
 {
-        struct resource *resource = resource_find_kind(&server->storage, tree_text(reference, "apiVersion"),
-                                                       tree_text(reference, "kind"));
+        struct resource *resource = resource_find_kind(&server->storage, json_text(reference, "apiVersion"),
+                                                       json_text(reference, "kind"));
         _cleanup_free_ char *key = NULL;
         const struct version *version;
 
         if (!resource)
                 return was_served(server, reference) ? OWNER_ABSENT : OWNER_UNKNOWN;
-        key = object_key(resource->namespaced ? namespace_name : "", tree_text(reference, "name"));
+        key = object_key(resource->namespaced ? namespace_name : "", json_text(reference, "name"));
         version = key ? object_find(resource, key) : NULL;
-        if (!version || strcmp(version->uid, tree_text(reference, "uid")) != 0)
+        if (!version || strcmp(version->uid, json_text(reference, "uid")) != 0)
                 return OWNER_ABSENT;
         if (version->deleting && strstr(version->json, FOREGROUND_FINALIZER) &&
             cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reference, "blockOwnerDeletion")))

@@ -22,6 +22,7 @@
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"
 #include "devserver/tree/yaml.h"
+#include "json/json.h"
 
 /* ---- kinds without a definition */
 
@@ -108,7 +109,7 @@ static int check_place(struct server *server, const char *path, const struct res
 static int check_object(const char *path, const struct resource *resource, cJSON *object, bool is_stored,
                         struct error *error)
 {
-        const char *name = tree_text(tree_metadata(object), "name");
+        const char *name = json_text(tree_metadata(object), "name");
         char text[400];
         const char *mistake = object_decode(resource, object, text, sizeof(text));
         _cleanup_free_ char *mistakes = mistake || is_stored ? NULL : object_mistake(resource, object);
@@ -142,9 +143,9 @@ static int add_namespace(struct server *server, const char *name)
 static int load_object(struct server *server, const char *path, cJSON *object, bool is_stored,
                        struct error *error)
 {
-        const char *api_version = tree_text(object, "apiVersion"), *kind = tree_text(object, "kind");
-        const char *name = tree_text(tree_metadata(object), "name");
-        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
+        const char *api_version = json_text(object, "apiVersion"), *kind = json_text(object, "kind");
+        const char *name = json_text(tree_metadata(object), "name");
+        const char *namespace_name = json_text(tree_metadata(object), "namespace");
         struct resource *resource;
         int r;
 
@@ -159,7 +160,7 @@ static int load_object(struct server *server, const char *path, cJSON *object, b
                                  "%s: there is no kind %s in %s; load its CustomResourceDefinition first",
                                  path, kind, api_version);
         if (strcmp(kind, "Namespace") == 0 && resource->builtin && object_find(resource, name) &&
-            !tree_text(tree_metadata(object), "uid")[0])
+            !json_text(tree_metadata(object), "uid")[0])
                 return 0;
         if (!resource->namespaced)
                 namespace_name = "";
@@ -204,7 +205,7 @@ int load_account(struct server *server, const char *account, struct error *error
 /* 0: there is none. */
 static uint64_t loaded_version(const cJSON *object)
 {
-        const char *version = tree_text(tree_metadata(object), "resourceVersion");
+        const char *version = json_text(tree_metadata(object), "resourceVersion");
 
         return version_is_number(version) ? strtoull(version, NULL, 10) : 0;
 }
@@ -239,7 +240,7 @@ static int load_document(struct server *server, const char *path, cJSON *documen
         cJSON *items = cJSON_GetObjectItemCaseSensitive(document, "items"), *item;
         int r = 0;
 
-        if (!cJSON_IsArray(items) || strcmp(tree_text(document, "kind"), "List") != 0)
+        if (!cJSON_IsArray(items) || strcmp(json_text(document, "kind"), "List") != 0)
                 return load_object(server, path, document, false, error);
         if (server->load_as_is && loaded_version(document) > 0)
                 return load_versioned(server, path, items, loaded_version(document), error);

@@ -15,6 +15,7 @@
 #include "devserver/storage/version.h"
 #include "devserver/stream/serve-watch.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 static void add_condition(cJSON *conditions, const char *type, const char *reason, const char *message)
 {
@@ -52,7 +53,7 @@ void crd_add_status(cJSON *crd)
                 cJSON_GetObjectItemCaseSensitive(
                         spec,
                         "versions")) if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")))
-                cJSON_AddItemToArray(stored, cJSON_CreateString(tree_text(version, "name")));
+                cJSON_AddItemToArray(stored, cJSON_CreateString(json_text(version, "name")));
 }
 
 /* The resource whose table holds the objects of all versions. */
@@ -120,14 +121,14 @@ static void add_version(struct server *server, const cJSON *spec, const cJSON *v
 {
         const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
         const cJSON *subresources = cJSON_GetObjectItemCaseSensitive(version, "subresources");
-        struct resource *table = find_table(server, tree_text(spec, "group"), tree_text(names, "plural"));
-        struct resource *resource = find_version(server, table, tree_text(version, "name"));
+        struct resource *table = find_table(server, json_text(spec, "group"), json_text(names, "plural"));
+        struct resource *resource = find_version(server, table, json_text(version, "name"));
 
         if (!resource)
                 resource =
-                        resource_add(&server->storage, tree_text(spec, "group"), tree_text(version, "name"),
-                                     tree_text(names, "kind"), tree_text(names, "plural"),
-                                     strcmp(tree_text(spec, "scope"), "Cluster") != 0, false, false);
+                        resource_add(&server->storage, json_text(spec, "group"), json_text(version, "name"),
+                                     json_text(names, "kind"), json_text(names, "plural"),
+                                     strcmp(json_text(spec, "scope"), "Cluster") != 0, false, false);
         if (!resource)
                 return;
         if (table)
@@ -150,7 +151,7 @@ static bool is_listed(const cJSON *versions, const char *name)
 
         cJSON_ArrayForEach(version, versions)
         {
-                if (strcmp(tree_text(version, "name"), name) == 0)
+                if (strcmp(json_text(version, "name"), name) == 0)
                         return true;
         }
         return false;
@@ -172,7 +173,7 @@ void crd_changed(struct server *server, const cJSON *crd)
                 if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")))
                         add_version(server, spec, version);
         }
-        table = crd_table(server, tree_text(tree_metadata(crd), "name"));
+        table = crd_table(server, json_text(tree_metadata(crd), "name"));
         for (struct resource *resource = server->storage.resource; resource; resource = resource->next)
                 if (table && resource->table == table && !is_listed(versions, resource->version))
                         hide(server, resource);
@@ -180,7 +181,7 @@ void crd_changed(struct server *server, const cJSON *crd)
 
 void crd_deleted(struct server *server, const cJSON *crd)
 {
-        const struct resource *table = crd_table(server, tree_text(tree_metadata(crd), "name"));
+        const struct resource *table = crd_table(server, json_text(tree_metadata(crd), "name"));
 
         for (struct resource *resource = server->storage.resource; resource; resource = resource->next)
                 if (table && resource->table == table) {

@@ -18,15 +18,16 @@
 #include "devserver/tree/number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 static void generate_name(cJSON *metadata)
 {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-        const char *prefix = tree_text(metadata, "generateName");
+        const char *prefix = json_text(metadata, "generateName");
         unsigned char random[5] = {0};
         char name[64];
 
-        if (tree_text(metadata, "name")[0] || !prefix[0])
+        if (json_text(metadata, "name")[0] || !prefix[0])
                 return;
         if (getrandom(random, sizeof(random), 0) < 0)
                 random[0] = 0;
@@ -52,7 +53,7 @@ void object_create_new(struct request *request, cJSON *object, const char *manag
 
         object_fill_new(resource, request->namespace_name, object);
         generate_name(tree_metadata(object));
-        name = tree_text(tree_metadata(object), "name");
+        name = json_text(tree_metadata(object), "name");
         if (!object_name_is_valid(resource, name)) {
                 answer_invalid(
                         request, name, "metadata.name", name[0] ? MISTAKE_INVALID : MISTAKE_REQUIRED, NULL,
@@ -93,7 +94,7 @@ void object_create(struct request *request)
                 cJSON_Delete(object);
                 return;
         }
-        if (tree_text(tree_metadata(object), "resourceVersion")[0]) {
+        if (json_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_status(request, 400, "BadRequest",
                               "resourceVersion should not be set on objects to be created");
                 cJSON_Delete(object);

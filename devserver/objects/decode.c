@@ -87,7 +87,7 @@ static void drop_unknown_metadata(const cJSON *object, cJSON *unknown)
 static bool decode(const struct resource *resource, cJSON *object, cJSON *unknown,
                    struct schema_report *report)
 {
-        _cleanup_free_ char *name = text_quote(tree_text(tree_metadata(object), "name"));
+        _cleanup_free_ char *name = text_quote(json_text(tree_metadata(object), "name"));
         struct mistakes ignored = {0};
 
         drop_unknown_metadata(object, unknown);

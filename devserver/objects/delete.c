@@ -66,14 +66,14 @@ static bool has_content(struct server *server, const struct resource *resource, 
 bool object_is_held(struct server *server, const cJSON *object)
 {
         const struct resource *resource = resource_find_kind(
-                &server->storage, tree_text(object, "apiVersion"), tree_text(object, "kind"));
+                &server->storage, json_text(object, "apiVersion"), json_text(object, "kind"));
         const cJSON *metadata = tree_metadata(object);
 
         if (tree_finalizer_count(object) > 0 ||
-            (resource && has_content(server, resource, tree_text(metadata, "name"))))
+            (resource && has_content(server, resource, json_text(metadata, "name"))))
                 return true;
         return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(metadata, "finalizers")) > 0 &&
-               gc_is_blocked(server, tree_text(metadata, "uid"));
+               gc_is_blocked(server, json_text(metadata, "uid"));
 }
 
 /* ---- delete */
@@ -81,10 +81,10 @@ bool object_is_held(struct server *server, const cJSON *object)
 /* What waited for its end is looked at when the request is answered. */
 static void look_around(struct server *server, struct resource *resource, const cJSON *object)
 {
-        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
+        const char *namespace_name = json_text(tree_metadata(object), "namespace");
         _cleanup_free_ char *crd = NULL;
 
-        gc_look_at_dependents(server, tree_text(tree_metadata(object), "uid"));
+        gc_look_at_dependents(server, json_text(tree_metadata(object), "uid"));
         gc_look_at_owners(server, object);
         if (namespace_name[0])
                 gc_look_later(server, resource_find(&server->storage, "", "v1", "namespaces"),
@@ -187,7 +187,7 @@ static void orphan_dependents(struct server *server, struct resource *resource, 
 
         add_finalizer(tree_metadata(object), ORPHAN_FINALIZER);
         mark_deleted(server, resource, key, object);
-        gc_orphan(server, tree_text(tree_metadata(object), "uid"));
+        gc_orphan(server, json_text(tree_metadata(object), "uid"));
         finalizers = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers");
         cJSON_DeleteItemFromArray(finalizers, cJSON_GetArraySize(finalizers) - 1);
         object_put(&server->storage, resource, key, object);
@@ -198,7 +198,7 @@ void object_request_delete(struct server *server, struct resource *resource, con
 {
         const struct version *version = object_find(resource, key);
         cJSON *object = version ? version_parse(version) : NULL;
-        const char *uid = tree_text(tree_metadata(object), "uid");
+        const char *uid = json_text(tree_metadata(object), "uid");
 
         if (!object)
                 return;
@@ -229,8 +229,8 @@ static bool preconditions_hold(struct request *request, const cJSON *options, co
         static const char *const name[] = {"uid", "resourceVersion"};
 
         for (size_t i = 0; i < ELEMENTS(name); i++) {
-                const char *wanted = tree_text(conditions, name[i]),
-                           *is = tree_text(tree_metadata(live), name[i]);
+                const char *wanted = json_text(conditions, name[i]),
+                           *is = json_text(tree_metadata(live), name[i]);
 
                 if (wanted[0] && strcmp(wanted, is) != 0) {
                         answer_status(request, 409, "Conflict",
@@ -251,7 +251,7 @@ static bool read_propagation(struct request *request, const cJSON *options, enum
                 [PROPAGATION_FOREGROUND] = "Foreground",
                 [PROPAGATION_ORPHAN] = "Orphan",
         };
-        const char *given = tree_text(options, "propagationPolicy");
+        const char *given = json_text(options, "propagationPolicy");
 
         if (!given[0])
                 given = request_argument(request, "propagationPolicy");
@@ -290,7 +290,7 @@ static void answer_deleted(struct request *request, const cJSON *live)
         if (request->group[0])
                 cJSON_AddStringToObject(details, "group", request->group);
         cJSON_AddStringToObject(details, "kind", request->plural);
-        cJSON_AddStringToObject(details, "uid", tree_text(tree_metadata(live), "uid"));
+        cJSON_AddStringToObject(details, "uid", json_text(tree_metadata(live), "uid"));
         cJSON_AddItemToObject(status, "details", details);
         answer_json(request, 200, status);
 }

@@ -12,6 +12,7 @@
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 void gc_look_later(struct server *server, struct resource *resource, const char *key)
 {
@@ -42,19 +43,19 @@ void gc_look_at_dependents(struct server *server, const char *uid)
 
 void gc_look_at_owners(struct server *server, const cJSON *object)
 {
-        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
+        const char *namespace_name = json_text(tree_metadata(object), "namespace");
         const cJSON *reference;
 
         cJSON_ArrayForEach(reference,
                            cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "ownerReferences"))
         {
                 struct resource *resource = resource_find_kind(
-                        &server->storage, tree_text(reference, "apiVersion"), tree_text(reference, "kind"));
+                        &server->storage, json_text(reference, "apiVersion"), json_text(reference, "kind"));
                 _cleanup_free_ char *key = NULL;
 
                 if (!resource)
                         continue;
-                key = object_key(resource->namespaced ? namespace_name : "", tree_text(reference, "name"));
+                key = object_key(resource->namespaced ? namespace_name : "", json_text(reference, "name"));
                 if (key)
                         gc_look_later(server, resource, key);
         }
@@ -87,7 +88,7 @@ static void forget_owner(struct server *server, struct resource *resource, const
         cJSON *list = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "ownerReferences");
 
         for (int i = cJSON_GetArraySize(list) - 1; i >= 0; i--)
-                if (strcmp(tree_text(cJSON_GetArrayItem(list, i), "uid"), uid) == 0)
+                if (strcmp(json_text(cJSON_GetArrayItem(list, i), "uid"), uid) == 0)
                         cJSON_DeleteItemFromArray(list, i);
         if (list && !list->child)
                 cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "ownerReferences");

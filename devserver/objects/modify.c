@@ -26,6 +26,7 @@
 #include "devserver/tree/tree.h"
 #include "devserver/tree/yaml.h"
 #include "http/http-loop.h"
+#include "json/json.h"
 
 enum patch_type { PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
 
@@ -92,7 +93,7 @@ static void describe_conflicts(const cJSON *conflicts, struct text *message)
                 next = NULL;
                 cJSON_ArrayForEach(conflict, conflicts)
                 {
-                        const char *manager = tree_text(conflict, "manager");
+                        const char *manager = json_text(conflict, "manager");
 
                         if (strcmp(manager, done) > 0 && (!next || strcmp(manager, next) < 0))
                                 next = manager;
@@ -101,8 +102,8 @@ static void describe_conflicts(const cJSON *conflicts, struct text *message)
                         text_printf(message, "%sconflicts with %s:", done[0] ? "\n" : "", next);
                 cJSON_ArrayForEach(conflict, conflicts)
                 {
-                        if (next && strcmp(tree_text(conflict, "manager"), next) == 0)
-                                text_printf(message, "\n- %s", tree_text(conflict, "field"));
+                        if (next && strcmp(json_text(conflict, "manager"), next) == 0)
+                                text_printf(message, "\n- %s", json_text(conflict, "field"));
                 }
                 done = next;
         } while (next);
@@ -119,14 +120,14 @@ static void answer_conflicts(struct request *request, cJSON *conflicts)
                 cJSON *cause = cJSON_CreateObject();
                 char text[256];
 
-                snprintf(text, sizeof(text), "conflict with %s", tree_text(conflict, "manager"));
+                snprintf(text, sizeof(text), "conflict with %s", json_text(conflict, "manager"));
                 cJSON_AddStringToObject(cause, "reason", "FieldManagerConflict");
                 cJSON_AddStringToObject(cause, "message", text);
-                cJSON_AddStringToObject(cause, "field", tree_text(conflict, "field"));
+                cJSON_AddStringToObject(cause, "field", json_text(conflict, "field"));
                 cJSON_AddItemToArray(causes, cause);
                 if (count == 1)
                         text_printf(&message, "Apply failed with 1 conflict: %s: %s", text,
-                                    tree_text(conflict, "field"));
+                                    json_text(conflict, "field"));
         }
         if (count > 1) {
                 text_printf(&message, "Apply failed with %d conflicts: ", count);
@@ -139,8 +140,8 @@ static void answer_conflicts(struct request *request, cJSON *conflicts)
 /* true: answered. An apply may carry the version that it means, and the UID, which then must exist. */
 static bool apply_is_stale(struct request *request, const cJSON *config, const cJSON *live)
 {
-        const char *version = tree_text(tree_metadata(config), "resourceVersion");
-        const char *uid = tree_text(tree_metadata(config), "uid");
+        const char *version = json_text(tree_metadata(config), "resourceVersion");
+        const char *uid = json_text(tree_metadata(config), "uid");
 
         if (!live && uid[0]) {
                 answer_status(request, 409, "Conflict",
@@ -150,7 +151,7 @@ static bool apply_is_stale(struct request *request, const cJSON *config, const c
                               uid);
                 return true;
         }
-        if (!live || !version[0] || strcmp(version, tree_text(tree_metadata(live), "resourceVersion")) == 0)
+        if (!live || !version[0] || strcmp(version, json_text(tree_metadata(live), "resourceVersion")) == 0)
                 return live && request_means_another(request, config, live);
         answer_status(request, 409, "Conflict",
                       "Operation cannot be fulfilled on %s \"%s\": the object has been modified; "

@@ -17,6 +17,7 @@
 #include "devserver/storage/version.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 void object_fill_new(struct resource *resource, const char *namespace_name, cJSON *object)
 {
@@ -96,7 +97,7 @@ struct version *object_insert(struct server *server, struct resource *resource, 
                 schema_fit(copy, resource->schema, NULL);
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
-        key = object_key(namespace_name, tree_text(tree_metadata(copy), "name"));
+        key = object_key(namespace_name, json_text(tree_metadata(copy), "name"));
         version = key ? object_put(&server->storage, resource, key, copy) : NULL;
         cJSON_Delete(copy);
         if (version)

@@ -92,7 +92,7 @@ static bool same_managers(const cJSON *a, const cJSON *b)
         if (cJSON_GetArraySize(x) != cJSON_GetArraySize(y))
                 return false;
         for (p = x ? x->child : NULL, q = y ? y->child : NULL; p && q; p = p->next, q = q->next)
-                if (strcmp(tree_text(p, "manager"), tree_text(q, "manager")) != 0 ||
+                if (strcmp(json_text(p, "manager"), json_text(q, "manager")) != 0 ||
                     !json_equal(cJSON_GetObjectItemCaseSensitive(p, "fieldsV1"),
                                 cJSON_GetObjectItemCaseSensitive(q, "fieldsV1")))
                         return false;
@@ -121,11 +121,11 @@ void object_update(struct request *request, const char *key, const cJSON *live, 
         struct server *server = request->server;
         struct resource *resource = request->resource;
         _cleanup_free_ char *api_version = resource_api_version(resource);
-        const char *version_given = tree_text(tree_metadata(object), "resourceVersion");
+        const char *version_given = json_text(tree_metadata(object), "resourceVersion");
         bool deleting = cJSON_HasObjectItem(tree_metadata(live), "deletionTimestamp");
 
         if (version_given[0] &&
-            strcmp(version_given, tree_text(tree_metadata(live), "resourceVersion")) != 0) {
+            strcmp(version_given, json_text(tree_metadata(live), "resourceVersion")) != 0) {
                 answer_status(request, 409, "Conflict",
                               "Operation cannot be fulfilled on %s%s%s \"%s\": the object has been "
                               "modified; please apply your changes to the latest version and try again",
@@ -200,7 +200,7 @@ void object_replace(struct request *request, const char *key)
                 return;
         }
         live = version_parse_as(version, request->resource);
-        if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
+        if (!request->resource->builtin && !json_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_invalid(request, request->name, "metadata.resourceVersion", MISTAKE_INVALID, "0x0",
                                "must be specified for an update");
                 cJSON_Delete(object);

@@ -18,6 +18,7 @@
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 #define ANNOTATIONS_MAX ((size_t)256 * 1024)
 
@@ -149,9 +150,9 @@ static bool owners_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 
         cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"))
         {
-                if (!tree_text(owner, "uid")[0] || !tree_text(owner, "name")[0] ||
-                    !tree_text(owner, "kind")[0] || !tree_text(owner, "apiVersion")[0])
-                        return invalid(mistakes, "metadata.ownerReferences", tree_text(owner, "name"),
+                if (!json_text(owner, "uid")[0] || !json_text(owner, "name")[0] ||
+                    !json_text(owner, "kind")[0] || !json_text(owner, "apiVersion")[0])
+                        return invalid(mistakes, "metadata.ownerReferences", json_text(owner, "name"),
                                        "apiVersion, kind, name and uid must not be empty");
                 controllers += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")) ? 1 : 0;
         }
@@ -166,16 +167,16 @@ static bool crd_is_valid(const cJSON *crd, struct mistakes *mistakes)
         char expected[512];
         size_t stored = 0;
 
-        snprintf(expected, sizeof(expected), "%.250s.%.250s", tree_text(names, "plural"),
-                 tree_text(spec, "group"));
-        if (strcmp(tree_text(tree_metadata(crd), "name"), expected) != 0)
-                return invalid(mistakes, "metadata.name", tree_text(tree_metadata(crd), "name"),
+        snprintf(expected, sizeof(expected), "%.250s.%.250s", json_text(names, "plural"),
+                 json_text(spec, "group"));
+        if (strcmp(json_text(tree_metadata(crd), "name"), expected) != 0)
+                return invalid(mistakes, "metadata.name", json_text(tree_metadata(crd), "name"),
                                "must be spec.names.plural+\".\"+spec.group");
-        if (!tree_text(names, "kind")[0])
+        if (!json_text(names, "kind")[0])
                 return other_mistake(mistakes, "spec.names.kind", MISTAKE_REQUIRED, "");
-        if (strcmp(tree_text(spec, "scope"), "Namespaced") != 0 &&
-            strcmp(tree_text(spec, "scope"), "Cluster") != 0)
-                return invalid(mistakes, "spec.scope", tree_text(spec, "scope"),
+        if (strcmp(json_text(spec, "scope"), "Namespaced") != 0 &&
+            strcmp(json_text(spec, "scope"), "Cluster") != 0)
+                return invalid(mistakes, "spec.scope", json_text(spec, "scope"),
                                "supported values: \"Cluster\", \"Namespaced\"");
         cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions")) stored +=
                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")) ? 1 : 0;
@@ -259,22 +260,22 @@ bool request_body_fits(struct request *request, cJSON *object)
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "metadata");
                 metadata = cJSON_AddObjectToObject(object, "metadata");
         }
-        if ((tree_text(object, "kind")[0] && strcmp(tree_text(object, "kind"), resource->kind) != 0) ||
-            (tree_text(object, "apiVersion")[0] &&
-             strcmp(tree_text(object, "apiVersion"), api_version) != 0)) {
+        if ((json_text(object, "kind")[0] && strcmp(json_text(object, "kind"), resource->kind) != 0) ||
+            (json_text(object, "apiVersion")[0] &&
+             strcmp(json_text(object, "apiVersion"), api_version) != 0)) {
                 answer_status(request, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s",
-                              tree_text(object, "kind"), tree_text(object, "apiVersion"), resource->kind);
+                              json_text(object, "kind"), json_text(object, "apiVersion"), resource->kind);
                 return false;
         }
-        if (request->name && tree_text(metadata, "name")[0] &&
-            strcmp(tree_text(metadata, "name"), request->name) != 0) {
+        if (request->name && json_text(metadata, "name")[0] &&
+            strcmp(json_text(metadata, "name"), request->name) != 0) {
                 answer_status(request, 400, "BadRequest",
                               "the name of the object (%s) does not match the name on the URL (%s)",
-                              tree_text(metadata, "name"), request->name);
+                              json_text(metadata, "name"), request->name);
                 return false;
         }
-        if (tree_text(metadata, "namespace")[0] &&
-            strcmp(tree_text(metadata, "namespace"), request->namespace_name) != 0) {
+        if (json_text(metadata, "namespace")[0] &&
+            strcmp(json_text(metadata, "namespace"), request->namespace_name) != 0) {
                 answer_status(request, 400, "BadRequest",
                               "the namespace of the provided object does not match the namespace sent on "
                               "the request");
@@ -287,8 +288,8 @@ bool request_body_fits(struct request *request, cJSON *object)
  * resource replaces all metadata by what is there before anything is checked. */
 bool request_means_another(struct request *request, const cJSON *object, const cJSON *live)
 {
-        const char *given = tree_text(tree_metadata(object), "uid");
-        const char *uid = tree_text(tree_metadata(live), "uid");
+        const char *given = json_text(tree_metadata(object), "uid");
+        const char *uid = json_text(tree_metadata(live), "uid");
         _cleanup_free_ char *quoted = NULL;
 
         if (!given[0] || strcmp(given, uid) == 0)
@@ -314,6 +315,6 @@ bool request_object_is_valid(struct request *request, const cJSON *object, const
         bool valid = is_valid(request->resource, object, live, request_is_for_status(request), &mistakes);
 
         if (!valid)
-                answer_mistakes(request, tree_text(tree_metadata(object), "name"), &mistakes);
+                answer_mistakes(request, json_text(tree_metadata(object), "name"), &mistakes);
         return valid;
 }

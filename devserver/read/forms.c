@@ -77,7 +77,7 @@ static const cJSON *find_by_filter(const cJSON *list, const char *filter)
                 return NULL;
         cJSON_ArrayForEach(element, list)
         {
-                if (strcmp(tree_text(element, key), value) == 0)
+                if (strcmp(json_text(element, key), value) == 0)
                         return element;
         }
         return NULL;
@@ -153,10 +153,10 @@ static const cJSON *cell_value(const cJSON *object, const cJSON *column)
 /* "widget/a", as kubectl names what an Event is about. */
 static void write_reference(struct text *out, const cJSON *reference)
 {
-        const char *name = tree_text(reference, "name");
+        const char *name = json_text(reference, "name");
         _cleanup_text_ struct text text = TEXT_EMPTY;
 
-        text_append_string(&text, tree_text(reference, "kind"));
+        text_append_string(&text, json_text(reference, "kind"));
         for (size_t i = 0; i < text.size; i++)
                 text.data[i] = (char)tolower((unsigned char)text.data[i]);
         text_printf(&text, "%s%s", name[0] ? "/" : "", name);
@@ -166,7 +166,7 @@ static void write_reference(struct text *out, const cJSON *reference)
 static void write_cell(struct text *out, const cJSON *object, const cJSON *column)
 {
         const cJSON *value = cell_value(object, column);
-        const char *type = tree_text(column, "type");
+        const char *type = json_text(column, "type");
         _cleanup_free_ char *json = NULL;
 
         if (!value || cJSON_IsNull(value)) {
@@ -195,7 +195,7 @@ static bool names_itself(const struct resource *resource)
 
         cJSON_ArrayForEach(column, resource->column)
         {
-                if (resource->builtin && strcmp(tree_text(column, "name"), "Name") == 0)
+                if (resource->builtin && strcmp(json_text(column, "name"), "Name") == 0)
                         return true;
         }
         return false;
@@ -215,7 +215,7 @@ static void write_columns(struct text *out, const struct resource *resource)
         cJSON_ArrayForEach(column, resource->column)
         {
                 const cJSON *priority = cJSON_GetObjectItemCaseSensitive(column, "priority");
-                const char *type = tree_text(column, "type");
+                const char *type = json_text(column, "type");
 
                 /* Ages, counts and references are made here. */
                 if (strcmp(type, "date") == 0 || strcmp(type, "count") == 0 ||
@@ -223,11 +223,11 @@ static void write_columns(struct text *out, const struct resource *resource)
                         type = "string";
                 text_printf(out, "%s{\"name\":", before);
                 before = ",";
-                text_json_string(out, tree_text(column, "name"));
+                text_json_string(out, json_text(column, "name"));
                 text_append_string(out, ",\"type\":");
                 text_json_string(out, type);
                 text_append_string(out, ",\"format\":\"\",\"description\":");
-                text_json_string(out, tree_text(column, "description"));
+                text_json_string(out, json_text(column, "description"));
                 text_printf(out, ",\"priority\":%d}", (int)json_number(priority, 0));
         }
         text_append_string(out, "],");

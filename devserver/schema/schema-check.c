@@ -214,7 +214,7 @@ static const cJSON *set_keyword(const cJSON *schema, const char *name)
 
 static bool has_text(const cJSON *schema, const char *name, const char *text)
 {
-        return strcmp(tree_text(schema, name), text) == 0;
+        return strcmp(json_text(schema, name), text) == 0;
 }
 
 static bool has_item(const cJSON *list, const char *text)
@@ -358,7 +358,7 @@ static void check_pattern(struct check *check, const cJSON *schema, const struct
 
         if (!set_keyword(schema, "pattern"))
                 return;
-        mistake = pattern_mistake(tree_text(schema, "pattern"), text, sizeof(text));
+        mistake = pattern_mistake(json_text(schema, "pattern"), text, sizeof(text));
         if (mistake)
                 tell(check, MISTAKE_INVALID, step, "pattern", schema_keyword(schema, "pattern"),
                      "must be a valid regular expression, but isn't: %s", mistake);

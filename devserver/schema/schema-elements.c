@@ -12,6 +12,7 @@
 #include "devserver/schema/schema-mistakes.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/tree.h"
+#include "json/json.h"
 
 struct seen {
         char *text;
@@ -35,7 +36,7 @@ static cJSON *identity_of(const cJSON *element, const cJSON *schema)
         const cJSON *key;
         cJSON *identity;
 
-        if (strcmp(tree_text(schema, "x-kubernetes-list-type"), "map") != 0)
+        if (strcmp(json_text(schema, "x-kubernetes-list-type"), "map") != 0)
                 return cJSON_Duplicate(element, true);
         identity = cJSON_CreateObject();
         cJSON_ArrayForEach(key, schema_keyword(schema, "x-kubernetes-list-map-keys"))
@@ -56,7 +57,7 @@ static void tell(const struct step *step, size_t index, enum mistake_type type, 
 static void check_unique(const cJSON *list, const cJSON *schema, const struct step *step,
                          struct mistakes *mistakes)
 {
-        bool is_map = strcmp(tree_text(schema, "x-kubernetes-list-type"), "map") == 0;
+        bool is_map = strcmp(json_text(schema, "x-kubernetes-list-type"), "map") == 0;
         void *known = NULL;
         const cJSON *element;
         size_t index = 0;
@@ -116,7 +117,7 @@ static void check(const cJSON *value, const cJSON *schema, const struct step *st
                   struct mistakes *mistakes)
 {
         const cJSON *properties = schema_keyword(schema, "properties"), *items, *child, *at = NULL;
-        const char *list_type = tree_text(schema, "x-kubernetes-list-type");
+        const char *list_type = json_text(schema, "x-kubernetes-list-type");
         size_t index = 0;
         bool known;
 

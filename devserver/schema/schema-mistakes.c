@@ -38,8 +38,8 @@ static bool is_known(const struct mistakes *mistakes, const char *field, const c
 
         cJSON_ArrayForEach(cause, mistakes->cause)
         {
-                if (strcmp(tree_text(cause, "field"), field) == 0 &&
-                    strcmp(tree_text(cause, "message"), message) == 0)
+                if (strcmp(json_text(cause, "field"), field) == 0 &&
+                    strcmp(json_text(cause, "message"), message) == 0)
                         return true;
         }
         return false;
@@ -48,7 +48,7 @@ static bool is_known(const struct mistakes *mistakes, const char *field, const c
 static void add_cause(struct mistakes *mistakes, cJSON *cause)
 {
         if (mistakes->count == MISTAKES_MAX ||
-            is_known(mistakes, tree_text(cause, "field"), tree_text(cause, "message"))) {
+            is_known(mistakes, json_text(cause, "field"), json_text(cause, "message"))) {
                 cJSON_Delete(cause);
                 return;
         }
@@ -114,7 +114,7 @@ char *mistakes_describe(const struct mistakes *mistakes)
         text_append_string(&text, mistakes->count > 1 ? "[" : "");
         cJSON_ArrayForEach(cause, mistakes->cause)
                 text_printf(&text, "%s%s: %s", cause == mistakes->cause->child ? "" : ", ",
-                            tree_text(cause, "field"), tree_text(cause, "message"));
+                            json_text(cause, "field"), json_text(cause, "message"));
         text_append_string(&text, mistakes->count > 1 ? "]" : "");
         return text_take(&text);
 }

@@ -36,7 +36,7 @@ static void tell(struct text *mistake, const struct step *step, const char *form
 static void check_type(struct text *mistake, const cJSON *value, const cJSON *schema,
                        const struct step *step)
 {
-        const char *type = tree_text(schema, "type"), *format = tree_text(schema, "format");
+        const char *type = json_text(schema, "type"), *format = json_text(schema, "format");
         _cleanup_free_ char *shown = cJSON_IsString(value) ? strdup(value->valuestring) : form_print(value);
 
         if (strcmp(type, "object") == 0 && !cJSON_IsObject(value))
@@ -113,8 +113,8 @@ static void check_keys(struct text *mistake, const cJSON *config, const cJSON *s
                 schema_check_lists(config, NULL, schema, &wrong);
         if (wrong.count > 0)
                 text_printf(mistake, ".%s: duplicate entries for key: %s",
-                            tree_text(wrong.cause->child, "field"),
-                            tree_text(wrong.cause->child, "message"));
+                            json_text(wrong.cause->child, "field"),
+                            json_text(wrong.cause->child, "message"));
         mistakes_done(&wrong);
 }
 

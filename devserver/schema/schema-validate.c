@@ -99,7 +99,7 @@ static const char *type_of(const cJSON *value)
 static bool check_type(struct validation *validation, const cJSON *schema, const struct spot *spot)
 {
         bool either = schema_is(schema, "x-kubernetes-int-or-string");
-        const char *wanted = either ? "integer,string" : tree_text(schema, "type");
+        const char *wanted = either ? "integer,string" : json_text(schema, "type");
         bool is_integer = strcmp(spot->type, "integer") == 0;
         bool fits = !wanted[0] || strcmp(wanted, spot->type) == 0 ||
                     (is_integer && strcmp(wanted, "number") == 0);
@@ -164,9 +164,9 @@ static long character_count(const char *text)
 static void check_string(struct validation *validation, const cJSON *schema, const struct spot *spot)
 {
         long most = bound_of(schema, "maxLength"), least = bound_of(schema, "minLength");
-        const char *pattern = tree_text(schema, "pattern");
+        const char *pattern = json_text(schema, "pattern");
         const char *text = cJSON_IsString(spot->value) ? spot->value->valuestring : "";
-        const char *format = tree_text(schema, "format");
+        const char *format = json_text(schema, "format");
         _cleanup_free_ char *value = text_quote(text);
         long count = character_count(text);
 
@@ -366,7 +366,7 @@ static void validate(struct validation *validation, const cJSON *schema, struct 
         check_enum(validation, schema, &spot);
         if (cJSON_IsNull(spot.value))
                 return;
-        validation->matches += tree_text(schema, "type")[0] ? 5 : 4;
+        validation->matches += json_text(schema, "type")[0] ? 5 : 4;
         check_alternatives(validation, schema, &spot, false);
         check_alternatives(validation, schema, &spot, true);
         check_all(validation, schema, &spot);

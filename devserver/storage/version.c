@@ -39,10 +39,7 @@ cJSON *version_parse(const struct version *version)
 
 static const char *metadata_text(const cJSON *object, const char *name)
 {
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, name));
-
-        return text ? text : "";
+        return json_text(cJSON_GetObjectItemCaseSensitive(object, "metadata"), name);
 }
 
 static bool is_type_member(const cJSON *member)
@@ -90,10 +87,9 @@ static int read_owners(struct version *version, const cJSON *metadata)
                 return -ENOMEM;
         cJSON_ArrayForEach(item, list)
         {
-                const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "uid"));
                 struct owner_reference *owner = &version->owner[version->owner_count];
 
-                owner->uid = strdup(uid ? uid : "");
+                owner->uid = strdup(json_text(item, "uid"));
                 if (!owner->uid)
                         return -ENOMEM;
                 owner->blocks = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "blockOwnerDeletion"));

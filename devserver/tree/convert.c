@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "json/json.h"
 
 #define GROUP_VERSION "events.k8s.io/v1"
 
@@ -64,18 +65,11 @@ static const struct {
         {"reportingComponent", "reportingController"},
 };
 
-static const char *text_member(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
-
 bool convert_is_event(const cJSON *object)
 {
-        const char *version = text_member(object, "apiVersion");
+        const char *version = json_text(object, "apiVersion");
 
-        return strcmp(text_member(object, "kind"), "Event") == 0 &&
+        return strcmp(json_text(object, "kind"), "Event") == 0 &&
                (strcmp(version, "v1") == 0 || strcmp(version, GROUP_VERSION) == 0);
 }
 
@@ -133,7 +127,7 @@ static void put_in_order(cJSON *event, const struct member *member, size_t count
 
 void convert_arrange_event(cJSON *event)
 {
-        if (strcmp(text_member(event, "apiVersion"), GROUP_VERSION) == 0)
+        if (strcmp(json_text(event, "apiVersion"), GROUP_VERSION) == 0)
                 put_in_order(event, of_group, ELEMENTS(of_group));
         else
                 put_in_order(event, of_core, ELEMENTS(of_core));

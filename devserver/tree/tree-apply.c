@@ -29,18 +29,11 @@ static cJSON *managers_of(cJSON *object)
         return managers;
 }
 
-static const char *string_member(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
-
 static bool is_entry(const cJSON *entry, const char *manager, const char *operation, const char *subresource)
 {
-        return strcmp(string_member(entry, "manager"), manager) == 0 &&
-               strcmp(string_member(entry, "operation"), operation) == 0 &&
-               strcmp(string_member(entry, "subresource"), subresource) == 0;
+        return strcmp(json_text(entry, "manager"), manager) == 0 &&
+               strcmp(json_text(entry, "operation"), operation) == 0 &&
+               strcmp(json_text(entry, "subresource"), subresource) == 0;
 }
 
 static cJSON *find_entry(cJSON *managers, const char *manager, const char *operation,
@@ -139,14 +132,14 @@ void manage_update(const cJSON *before, cJSON *after, const char *manager, const
 /* "m", or "m" with subresource "status" using example.com/v1: of an update the version is told as well. */
 static char *describe_manager(const cJSON *entry)
 {
-        const char *subresource = string_member(entry, "subresource");
-        bool is_update = strcmp(string_member(entry, "operation"), "Update") == 0;
+        const char *subresource = json_text(entry, "subresource");
+        bool is_update = strcmp(json_text(entry, "operation"), "Update") == 0;
         char *text;
 
-        return asprintf(&text, "\"%s\"%s%s%s%s%s", string_member(entry, "manager"),
+        return asprintf(&text, "\"%s\"%s%s%s%s%s", json_text(entry, "manager"),
                         subresource[0] ? " with subresource \"" : "", subresource,
                         subresource[0] ? "\"" : "", is_update ? " using " : "",
-                        is_update ? string_member(entry, "apiVersion") : "") < 0
+                        is_update ? json_text(entry, "apiVersion") : "") < 0
                        ? NULL
                        : text;
 }

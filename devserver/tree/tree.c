@@ -14,13 +14,6 @@ cJSON *tree_metadata(const cJSON *object)
         return cJSON_GetObjectItemCaseSensitive(object, "metadata");
 }
 
-const char *tree_text(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
-
 void tree_set_text(cJSON *object, const char *name, const char *text)
 {
         cJSON_DeleteItemFromObjectCaseSensitive(object, name);

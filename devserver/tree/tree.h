@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 cJSON *tree_metadata(const cJSON *object); /* NULL when there is none */
-const char *tree_text(const cJSON *object, const char *name);
 void tree_set_text(cJSON *object, const char *name, const char *text);
 void tree_set_integer(cJSON *object, const char *name, int64_t value);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */

@@ -24,28 +24,19 @@
 
 #define IN_OWNED(field) offsetof(struct config_owned, field)
 
-static const struct key owned_key[] = {
-        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
-        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
-        {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
-        {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
-        {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
-        {"metadataOnly", KEY_BOOL, IN_OWNED(metadata_only), 0, 0, NULL, false, NULL},
-};
-static const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
+TABLE(owned_table, {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+      {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+      {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
+      {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
+      {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
+      {"metadataOnly", KEY_BOOL, IN_OWNED(metadata_only), 0, 0, NULL, false, NULL});
 
-static const struct key answered_key[] = {
-        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
-        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
-};
-static const struct key_table answered_table = {answered_key, ELEMENTS(answered_key)};
+TABLE(answered_table, {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+      {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL});
 
-static const struct key patched_key[] = {
-        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
-        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
-        {"namespaces", KEY_TEXTS, IN_OWNED(namespace), 0, 0, NULL, false, NULL},
-};
-static const struct key_table patched_table = {patched_key, ELEMENTS(patched_key)};
+TABLE(patched_table, {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+      {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+      {"namespaces", KEY_TEXTS, IN_OWNED(namespace), 0, 0, NULL, false, NULL});
 
 TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},

@@ -25,8 +25,15 @@ enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES }
 /* `identity` is for people. */
 #define CREDENTIAL_TEXTS(X)                                                                                 \
         X(server)                                                                                           \
-        X(tls_server_name) X(certificate_authority) X(client_certificate) X(client_key) X(token)            \
-                X(username) X(password) X(proxy_url) X(identity)
+        X(tls_server_name)                                                                                  \
+        X(certificate_authority)                                                                            \
+        X(client_certificate)                                                                               \
+        X(client_key)                                                                                       \
+        X(token)                                                                                            \
+        X(username)                                                                                         \
+        X(password)                                                                                         \
+        X(proxy_url)                                                                                        \
+        X(identity)
 #define CREDENTIAL_MEMBER(name) char *name;
 
 /* Owned copies; server NULL: none yet. */

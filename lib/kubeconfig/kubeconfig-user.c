@@ -13,9 +13,9 @@
 /* The extension becomes a part of one environment variable, which Linux limits to 128 KiB. */
 #define EXEC_CONFIG_MAX ((size_t)64 * 1024)
 
-static int no_memory(struct error *error)
+static int no_memory(struct yaml_file *file)
 {
-        return error_set(error, -ENOMEM, "no memory");
+        return error_set(file->error, -ENOMEM, "no memory");
 }
 
 /* ---- impersonation */
@@ -31,55 +31,51 @@ static char *extra_name(const char *key)
 }
 
 static int add_header(struct yaml_file *file, const yaml_node_t *node, const char *key, const char *name,
-                      struct kubeconfig *config, struct error *error)
+                      struct kubeconfig *config)
 {
         const char *value = yaml_text(node);
 
         if (!value || strpbrk(value, "\r\n"))
-                return yaml_error(error, file, node, key, "a text on one line is expected");
-        return kubeconfig_pairs_add(&config->header, name, value) < 0 ? no_memory(error) : 0;
+                return yaml_error(file, node, key, "a text on one line is expected");
+        return kubeconfig_pairs_add(&config->header, name, value) < 0 ? no_memory(file) : 0;
 }
 
 static int take_list(struct yaml_file *file, yaml_node_t *list, const char *key, const char *name,
-                     struct kubeconfig *config, struct error *error)
+                     struct kubeconfig *config)
 {
         int r = 0;
 
         if (!list || yaml_is_empty(list))
                 return 0;
         if (list->type != YAML_SEQUENCE_NODE)
-                return yaml_error(error, file, list, key, "a list is expected");
+                return yaml_error(file, list, key, "a list is expected");
         for (yaml_node_item_t *item = list->data.sequence.items.start;
              item < list->data.sequence.items.top && r >= 0; item++)
-                r = add_header(file, yaml_document_get_node(&file->document, *item), key, name, config,
-                               error);
+                r = add_header(file, yaml_document_get_node(&file->document, *item), key, name, config);
         return r;
 }
 
-static int take_extra(struct yaml_file *file, yaml_node_t *extra, struct kubeconfig *config,
-                      struct error *error)
+static int take_extra(struct yaml_file *file, yaml_node_t *extra, struct kubeconfig *config)
 {
         int r = 0;
 
         if (!extra || yaml_is_empty(extra))
                 return 0;
         if (extra->type != YAML_MAPPING_NODE)
-                return yaml_error(error, file, extra, "user.as-user-extra",
-                                  "a mapping to lists is expected");
+                return yaml_error(file, extra, "user.as-user-extra", "a mapping to lists is expected");
         for (yaml_node_pair_t *pair = extra->data.mapping.pairs.start;
              pair < extra->data.mapping.pairs.top && r >= 0; pair++) {
                 const char *key = yaml_text(yaml_document_get_node(&file->document, pair->key));
                 _cleanup_free_ char *name = extra_name(key ? key : "");
 
                 r = name ? take_list(file, yaml_document_get_node(&file->document, pair->value),
-                                     "user.as-user-extra", name, config, error)
-                         : no_memory(error);
+                                     "user.as-user-extra", name, config)
+                         : no_memory(file);
         }
         return r;
 }
 
-int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config,
-                            struct error *error)
+int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config)
 {
         static const char *const dependent[] = {"as-uid", "as-groups", "as-user-extra"};
         yaml_node_t *as = yaml_member(file, user, "as"), *uid = yaml_member(file, user, "as-uid");
@@ -90,60 +86,57 @@ int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct ku
                         yaml_node_t *node = yaml_member(file, user, dependent[i]);
 
                         if (node && !yaml_is_empty(node))
-                                return yaml_error(error, file, node, dependent[i],
-                                                  "needs `as`, which is missing");
+                                return yaml_error(file, node, dependent[i], "needs `as`, which is missing");
                 }
                 return 0;
         }
-        r = add_header(file, as, "user.as", "Impersonate-User", config, error);
+        r = add_header(file, as, "user.as", "Impersonate-User", config);
         if (r >= 0 && uid && !yaml_is_empty(uid))
-                r = add_header(file, uid, "user.as-uid", "Impersonate-Uid", config, error);
+                r = add_header(file, uid, "user.as-uid", "Impersonate-Uid", config);
         if (r >= 0)
                 r = take_list(file, yaml_member(file, user, "as-groups"), "user.as-groups",
-                              "Impersonate-Group", config, error);
-        return r < 0 ? r : take_extra(file, yaml_member(file, user, "as-user-extra"), config, error);
+                              "Impersonate-Group", config);
+        return r < 0 ? r : take_extra(file, yaml_member(file, user, "as-user-extra"), config);
 }
 
 /* ---- exec */
 
-static int copy_text(char **place, const char *text, struct error *error)
+static int copy_text(struct yaml_file *file, char **place, const char *text)
 {
         *place = strdup(text ? text : "");
-        return *place ? 0 : no_memory(error);
+        return *place ? 0 : no_memory(file);
 }
 
-static int take_arguments(struct yaml_file *file, yaml_node_t *list, struct kubeconfig_exec *exec,
-                          struct error *error)
+static int take_arguments(struct yaml_file *file, yaml_node_t *list, struct kubeconfig_exec *exec)
 {
         size_t count = 0, room = 0;
 
         if (list && !yaml_is_empty(list)) {
                 if (list->type != YAML_SEQUENCE_NODE)
-                        return yaml_error(error, file, list, "user.exec.args", "a list is expected");
+                        return yaml_error(file, list, "user.exec.args", "a list is expected");
                 room = (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
         }
         exec->argument = calloc(room + 1, sizeof(char *));
         if (!exec->argument)
-                return no_memory(error);
+                return no_memory(file);
         for (; count < room; count++) {
                 const yaml_node_t *item =
                         yaml_document_get_node(&file->document, list->data.sequence.items.start[count]);
 
                 if (!yaml_text(item))
-                        return yaml_error(error, file, item, "user.exec.args", "a text is expected");
-                if (copy_text(&exec->argument[count], yaml_text(item), error) < 0)
+                        return yaml_error(file, item, "user.exec.args", "a text is expected");
+                if (copy_text(file, &exec->argument[count], yaml_text(item)) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int take_environment(struct yaml_file *file, yaml_node_t *list, struct kubeconfig_exec *exec,
-                            struct error *error)
+static int take_environment(struct yaml_file *file, yaml_node_t *list, struct kubeconfig_exec *exec)
 {
         if (!list || yaml_is_empty(list))
                 return 0;
         if (list->type != YAML_SEQUENCE_NODE)
-                return yaml_error(error, file, list, "user.exec.env", "a list of {name, value} is expected");
+                return yaml_error(file, list, "user.exec.env", "a list of {name, value} is expected");
         for (yaml_node_item_t *item = list->data.sequence.items.start; item < list->data.sequence.items.top;
              item++) {
                 yaml_node_t *entry = yaml_document_get_node(&file->document, *item);
@@ -151,66 +144,62 @@ static int take_environment(struct yaml_file *file, yaml_node_t *list, struct ku
                            *value = yaml_member_text(file, entry, "value");
 
                 if (!name || !name[0] || strchr(name, '='))
-                        return yaml_error(error, file, entry, "user.exec.env.name",
-                                          "is missing, or not a name");
+                        return yaml_error(file, entry, "user.exec.env.name", "is missing, or not a name");
                 if (kubeconfig_pairs_add(&exec->environment, name, value ? value : "") < 0)
-                        return no_memory(error);
+                        return no_memory(file);
         }
         return 0;
 }
 
 /* An operator has no terminal for a plugin to ask at. */
-static int check_interactive(struct yaml_file *file, yaml_node_t *node, const char *api_version,
-                             struct error *error)
+static int check_interactive(struct yaml_file *file, yaml_node_t *node, const char *api_version)
 {
         const char *mode = yaml_member_text(file, node, "interactiveMode");
 
         if (!mode && strcmp(api_version, "client.authentication.k8s.io/v1") == 0)
-                return yaml_error(error, file, node, "user.exec.interactiveMode",
+                return yaml_error(file, node, "user.exec.interactiveMode",
                                   "is missing; Never or IfAvailable is right for an operator");
         if (mode && strcmp(mode, "Always") == 0)
                 return yaml_error(
-                        error, file, yaml_member(file, node, "interactiveMode"), "user.exec.interactiveMode",
+                        file, yaml_member(file, node, "interactiveMode"), "user.exec.interactiveMode",
                         "is Always: this plugin needs a terminal, which an operator does not have");
         if (mode && strcmp(mode, "Never") != 0 && strcmp(mode, "IfAvailable") != 0)
-                return yaml_error(error, file, yaml_member(file, node, "interactiveMode"),
+                return yaml_error(file, yaml_member(file, node, "interactiveMode"),
                                   "user.exec.interactiveMode",
                                   "\"%s\" is neither Never, IfAvailable nor Always", mode);
         return 0;
 }
 
-static int take_api_version(struct yaml_file *file, yaml_node_t *node, struct kubeconfig_exec *exec,
-                            struct error *error)
+static int take_api_version(struct yaml_file *file, yaml_node_t *node, struct kubeconfig_exec *exec)
 {
         const char *version = yaml_member_text(file, node, "apiVersion");
 
         if (!version)
-                return yaml_error(error, file, node, "user.exec.apiVersion", "is missing");
+                return yaml_error(file, node, "user.exec.apiVersion", "is missing");
         if (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
             strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
-                return yaml_error(error, file, yaml_member(file, node, "apiVersion"), "user.exec.apiVersion",
+                return yaml_error(file, yaml_member(file, node, "apiVersion"), "user.exec.apiVersion",
                                   "\"%s\" is neither client.authentication.k8s.io/v1 nor .../v1beta1",
                                   version);
-        return copy_text(&exec->api_version, version, error);
+        return copy_text(file, &exec->api_version, version);
 }
 
 /* A path with a '/' is relative to the file that names it; a plain name is looked for in PATH. */
-static int take_command(struct yaml_file *file, yaml_node_t *node, struct kubeconfig_exec *exec,
-                        struct error *error)
+static int take_command(struct yaml_file *file, yaml_node_t *node, struct kubeconfig_exec *exec)
 {
         const char *command = yaml_member_text(file, node, "command"), *slash = strrchr(file->path, '/');
 
         if (!command)
-                return yaml_error(error, file, node, "user.exec.command", "is missing");
+                return yaml_error(file, node, "user.exec.command", "is missing");
         if (command[0] == '/' || !strchr(command, '/') || !slash)
-                return copy_text(&exec->command, command, error);
+                return copy_text(file, &exec->command, command);
         exec->command = format_string("%.*s/%s", (int)(slash - file->path), file->path, command);
         if (!exec->command)
-                return no_memory(error);
+                return no_memory(file);
         return 0;
 }
 
-int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config, struct error *error)
+int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config)
 {
         yaml_node_t *node = yaml_member(file, user, "exec"), *info;
         struct kubeconfig_exec *exec = &config->exec;
@@ -219,18 +208,18 @@ int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig 
         if (!node || yaml_is_empty(node))
                 return 0;
         if (node->type != YAML_MAPPING_NODE)
-                return yaml_error(error, file, node, "user.exec", "a mapping is expected");
-        r = take_api_version(file, node, exec, error);
+                return yaml_error(file, node, "user.exec", "a mapping is expected");
+        r = take_api_version(file, node, exec);
         if (r >= 0)
-                r = check_interactive(file, node, exec->api_version, error);
+                r = check_interactive(file, node, exec->api_version);
         if (r >= 0)
-                r = take_command(file, node, exec, error);
+                r = take_command(file, node, exec);
         if (r >= 0)
-                r = take_arguments(file, yaml_member(file, node, "args"), exec, error);
+                r = take_arguments(file, yaml_member(file, node, "args"), exec);
         if (r >= 0)
-                r = take_environment(file, yaml_member(file, node, "env"), exec, error);
+                r = take_environment(file, yaml_member(file, node, "env"), exec);
         if (r >= 0)
-                r = copy_text(&exec->install_hint, yaml_member_text(file, node, "installHint"), error);
+                r = copy_text(file, &exec->install_hint, yaml_member_text(file, node, "installHint"));
         info = yaml_member(file, node, "provideClusterInfo");
         exec->provide_cluster_info = info && yaml_text(info) && strcmp(yaml_text(info), "true") == 0;
         return r;
@@ -333,8 +322,7 @@ static yaml_node_t *find_extension(struct yaml_file *file, yaml_node_t *list)
         return NULL;
 }
 
-int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struct kubeconfig *config,
-                             struct error *error)
+int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struct kubeconfig *config)
 {
         yaml_node_t *extension = find_extension(file, yaml_member(file, cluster, "extensions"));
         struct json_writer writer = {.file = file, .room = EXEC_CONFIG_MAX};
@@ -346,7 +334,7 @@ int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struc
         config->exec.cluster_config = json && !writer.too_large ? cJSON_PrintUnformatted(json) : NULL;
         cJSON_Delete(json);
         if (writer.too_large)
-                return yaml_error(error, file, extension, "cluster.extensions",
+                return yaml_error(file, extension, "cluster.extensions",
                                   "the input of plugins is larger than 64 KiB, or contains itself");
-        return config->exec.cluster_config ? 0 : no_memory(error);
+        return config->exec.cluster_config ? 0 : no_memory(file);
 }

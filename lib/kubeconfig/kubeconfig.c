@@ -53,8 +53,7 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         if (data) {
                 r = pem_decode_base64(data, place);
                 problem = r < 0 ? "is not base64 of a text" : pem_problem(*place);
-                return problem ? yaml_error(loader->error, file, yaml_member(file, node, data_key), data_key,
-                                            "%s", problem)
+                return problem ? yaml_error(file, yaml_member(file, node, data_key), data_key, "%s", problem)
                                : 0;
         }
         if (!relative)
@@ -79,15 +78,14 @@ static bool is_one_of(const char *text, const char *const *word)
         return *word;
 }
 
-static int take_bool(struct loader *loader, struct yaml_file *file, yaml_node_t *node, const char *key,
-                     bool *ret)
+static int take_bool(struct yaml_file *file, yaml_node_t *node, const char *key, bool *ret)
 {
         static const char *const yes[] = {"true", "True", "TRUE", NULL}, *const no[] = {"false", "False",
                                                                                         "FALSE", NULL};
         const char *text = yaml_member_text(file, node, key);
 
         if (text && !is_one_of(text, yes) && !is_one_of(text, no))
-                return yaml_error(loader->error, file, yaml_member(file, node, key), key,
+                return yaml_error(file, yaml_member(file, node, key), key,
                                   "\"%s\" is neither true nor false", text);
         *ret = text && is_one_of(text, yes);
         return 0;
@@ -101,18 +99,18 @@ static int take_server(struct loader *loader, struct yaml_file *file, yaml_node_
         yaml_node_t *place = yaml_member(file, node, "server");
 
         if (!server)
-                return yaml_error(loader->error, file, node, "cluster.server", "is missing");
+                return yaml_error(file, node, "cluster.server", "is missing");
         if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
-                return yaml_error(loader->error, file, place, "cluster.server",
+                return yaml_error(file, place, "cluster.server",
                                   "\"%s\" is neither an https:// nor an http:// URL", server);
         host = strstr(server, "://") + 3;
         /* The server's URL is shown to people. */
         if (strcspn(host, "@") < strcspn(host, "/"))
-                return yaml_error(loader->error, file, place, "cluster.server",
+                return yaml_error(file, place, "cluster.server",
                                   "carries a user or password; they belong into users");
         if (strcspn(host, "/?#: \t\r\n") == 0 || host[strcspn(host, "?# \t\r\n")])
-                return yaml_error(loader->error, file, place, "cluster.server",
-                                  "\"%s\" is not the URL of a server", server);
+                return yaml_error(file, place, "cluster.server", "\"%s\" is not the URL of a server",
+                                  server);
         return set_text(loader, &loader->config.server, server);
 }
 
@@ -126,8 +124,8 @@ static int take_proxy(struct loader *loader, struct yaml_file *file, yaml_node_t
         for (size_t i = 0; i < ELEMENTS(scheme) && !known; i++)
                 known = strncmp(proxy, scheme[i], strlen(scheme[i])) == 0;
         if (!known)
-                return yaml_error(loader->error, file, yaml_member(file, node, "proxy-url"),
-                                  "cluster.proxy-url", "must start with http://, https:// or socks5://");
+                return yaml_error(file, yaml_member(file, node, "proxy-url"), "cluster.proxy-url",
+                                  "must start with http://, https:// or socks5://");
         return set_text(loader, &loader->config.proxy_url, proxy);
 }
 
@@ -137,7 +135,7 @@ static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node
         int r = take_server(loader, file, node);
 
         if (r >= 0)
-                r = take_bool(loader, file, node, "insecure-skip-tls-verify", &config->insecure);
+                r = take_bool(file, node, "insecure-skip-tls-verify", &config->insecure);
         if (r >= 0)
                 r = set_text(loader, &config->tls_server_name,
                              yaml_member_text(file, node, "tls-server-name"));
@@ -146,7 +144,7 @@ static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node
         if (r >= 0)
                 r = set_pem(loader, file, node, "certificate-authority", &config->certificate_authority);
         if (r >= 0 && config->insecure && config->certificate_authority[0])
-                r = yaml_error(loader->error, file, node, "cluster.insecure-skip-tls-verify",
+                r = yaml_error(file, node, "cluster.insecure-skip-tls-verify",
                                "contradicts certificate-authority: the server is either checked or not");
         return r;
 }
@@ -162,8 +160,7 @@ static int take_user_token(struct loader *loader, struct yaml_file *file, yaml_n
         int r;
 
         if (!relative && problem)
-                return yaml_error(loader->error, file, yaml_member(file, node, "token"), "user.token", "%s",
-                                  problem);
+                return yaml_error(file, yaml_member(file, node, "token"), "user.token", "%s", problem);
         if (!relative)
                 return set_text(loader, &loader->config.token, token);
         path = path_beside(file->path, relative);
@@ -182,20 +179,18 @@ static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t
 
         if (config->exec.command &&
             (config->token[0] || config->username[0] || config->client_certificate[0]))
-                return yaml_error(loader->error, file, node, "user.exec",
+                return yaml_error(file, node, "user.exec",
                                   "is set beside another credential; keep one of them");
         if (config->token[0] && config->username[0])
-                return yaml_error(loader->error, file, node, "user", "has both a token and a username");
+                return yaml_error(file, node, "user", "has both a token and a username");
         if (config->password[0] && !config->username[0])
-                return yaml_error(loader->error, file, node, "user.username", "is missing beside password");
+                return yaml_error(file, node, "user.username", "is missing beside password");
         if (config->username[0] && !config->password[0])
-                return yaml_error(loader->error, file, node, "user.password", "is missing beside username");
+                return yaml_error(file, node, "user.password", "is missing beside username");
         if (config->client_certificate[0] && !config->client_key[0])
-                return yaml_error(loader->error, file, node, "user.client-key",
-                                  "is missing beside client-certificate");
+                return yaml_error(file, node, "user.client-key", "is missing beside client-certificate");
         if (config->client_key[0] && !config->client_certificate[0])
-                return yaml_error(loader->error, file, node, "user.client-certificate",
-                                  "is missing beside client-key");
+                return yaml_error(file, node, "user.client-certificate", "is missing beside client-key");
         return 0;
 }
 
@@ -206,7 +201,7 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
         int r;
 
         if (old && !yaml_is_empty(old))
-                return yaml_error(loader->error, file, old, "user.auth-provider",
+                return yaml_error(file, old, "user.auth-provider",
                                   "was removed from Kubernetes; its successor is exec: run the provider's "
                                   "credential plugin");
         r = take_user_token(loader, file, node);
@@ -219,9 +214,9 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
         if (r >= 0)
                 r = set_pem(loader, file, node, "client-key", &config->client_key);
         if (r >= 0)
-                r = user_take_impersonation(file, node, config, loader->error);
+                r = user_take_impersonation(file, node, config);
         if (r >= 0)
-                r = user_take_exec(file, node, config, loader->error);
+                r = user_take_exec(file, node, config);
         return r < 0 ? r : check_user(loader, file, node);
 }
 
@@ -363,20 +358,19 @@ static int take_context(struct loader *loader, const char *name)
         cluster_name = yaml_member_text(file, context, "cluster");
         user_name = yaml_member_text(file, context, "user");
         if (!cluster_name)
-                return yaml_error(loader->error, file, context, "context.cluster", "is missing");
+                return yaml_error(file, context, "context.cluster", "is missing");
         cluster = find_named(loader, "clusters", "cluster", cluster_name, &cluster_file);
         if (!cluster)
-                return yaml_error(loader->error, file, context, "context.cluster",
-                                  "there is no cluster \"%s\"", cluster_name);
+                return yaml_error(file, context, "context.cluster", "there is no cluster \"%s\"",
+                                  cluster_name);
         r = take_cluster(loader, cluster_file, cluster);
         if (r >= 0)
-                r = cluster_take_exec_config(cluster_file, cluster, &loader->config, loader->error);
+                r = cluster_take_exec_config(cluster_file, cluster, &loader->config);
         if (r < 0)
                 return r;
         user = user_name ? find_named(loader, "users", "user", user_name, &user_file) : NULL;
         if (user_name && !user)
-                return yaml_error(loader->error, file, context, "context.user", "there is no user \"%s\"",
-                                  user_name);
+                return yaml_error(file, context, "context.user", "there is no user \"%s\"", user_name);
         r = take_user(loader, user ? user_file : file, user);
         if (r >= 0)
                 r = set_text(loader, &loader->config.default_namespace,
@@ -403,6 +397,7 @@ static int add_file(struct loader *loader, const char *path, bool must_exist)
                 error_done(&error);
                 return r;
         }
+        loader->file[loader->count].error = loader->error;
         if (yaml_root(&loader->file[loader->count]))
                 loader->count++;
         else

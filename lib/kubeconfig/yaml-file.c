@@ -143,8 +143,8 @@ yaml_node_t *yaml_named(struct yaml_file *file, const char *list, const char *na
         return NULL;
 }
 
-int yaml_error(struct error *error, const struct yaml_file *file, const yaml_node_t *node, const char *key,
-               const char *format, ...)
+int yaml_error(const struct yaml_file *file, const yaml_node_t *node, const char *key, const char *format,
+               ...)
 {
         _cleanup_free_ char *text = NULL;
         va_list arguments;
@@ -153,6 +153,6 @@ int yaml_error(struct error *error, const struct yaml_file *file, const yaml_nod
         if (vasprintf(&text, format, arguments) < 0)
                 text = NULL;
         va_end(arguments);
-        return error_set(error, -EINVAL, "%s:%zu: %s: %s", file->path, node ? node->start_mark.line + 1 : 1,
-                         key, text ? text : "wrong");
+        return error_set(file->error, -EINVAL, "%s:%zu: %s: %s", file->path,
+                         node ? node->start_mark.line + 1 : 1, key, text ? text : "wrong");
 }

@@ -9,7 +9,8 @@
 struct yaml_file {
         char *path;
         yaml_document_t document;
-        bool loaded; /* false: the file is empty */
+        bool loaded;         /* false: the file is empty */
+        struct error *error; /* what is wrong with it goes here, once it is read */
 };
 
 /* 0; -ENOENT; -EINVAL with the place. */
@@ -26,6 +27,6 @@ const char *yaml_member_text(struct yaml_file *file, yaml_node_t *node, const ch
 /* The entry with this name of a list of {name, <field>}: its <field>. */
 yaml_node_t *yaml_named(struct yaml_file *file, const char *list, const char *name, const char *field);
 
-/* -EINVAL with "path:line: key: text". */
-int yaml_error(struct error *error, const struct yaml_file *file, const yaml_node_t *node, const char *key,
-               const char *format, ...) _printf_(5, 6);
+/* -EINVAL with "path:line: key: text" in the file's error. */
+int yaml_error(const struct yaml_file *file, const yaml_node_t *node, const char *key, const char *format,
+               ...) _printf_(4, 5);

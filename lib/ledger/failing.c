@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include "ledger/count.h"
-#include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 #include "ledger/handle/flush.h"
 #include "ledger/handle/statement.h"

@@ -26,30 +26,20 @@ static const char *const controller_name[CGROUP_CONTROLLER_COUNT] = {
 
 /* ---- files */
 
-int cgroup_write(const char *group, const char *file, const char *value)
+int cgroup_open(const char *group, const char *file, int flags)
 {
-        _cleanup_close_ int fd = -1;
-        ssize_t r;
         _cleanup_free_ char *path = format_string("%s/%s", group, file);
+        int fd = path ? open(path, flags | O_CLOEXEC) : -1;
 
-        if (!path)
-                return -ENOMEM;
-        fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        r = sys_write(fd, value, strlen(value));
-        return r < 0 ? (int)r : 0;
+        return !path ? -ENOMEM : fd < 0 ? -errno : fd;
 }
 
-int cgroup_open(const char *group, const char *file)
+int cgroup_write(const char *group, const char *file, const char *value)
 {
-        int fd;
-        _cleanup_free_ char *path = format_string("%s/%s", group, file);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_WRONLY);
+        ssize_t r = fd < 0 ? fd : sys_write(fd, value, strlen(value));
 
-        if (!path)
-                return -ENOMEM;
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        return r < 0 ? (int)r : 0;
 }
 
 static int read_open(int fd, char *buffer, size_t size)
@@ -65,7 +55,7 @@ static int read_open(int fd, char *buffer, size_t size)
 /* A whole small file as a string. */
 static int read_group_file(const char *group, const char *file, char *buffer, size_t size)
 {
-        _cleanup_close_ int fd = cgroup_open(group, file);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_RDONLY);
 
         buffer[0] = '\0';
         return fd < 0 ? fd : read_open(fd, buffer, size);
@@ -76,7 +66,7 @@ static int64_t number(const char *text)
         return text[0] >= '0' && text[0] <= '9' ? strtoll(text, NULL, 10) : -1;
 }
 
-int64_t cgroup_read_open(int fd, const char *key)
+static int64_t number_in(int fd, const char *key)
 {
         char buffer[4096] = "", *rest = buffer, *line;
         size_t length = key ? strlen(key) : 0;
@@ -93,12 +83,21 @@ int64_t cgroup_read_open(int fd, const char *key)
 
 int64_t cgroup_read(const char *group, const char *file, const char *key)
 {
-        _cleanup_close_ int fd = cgroup_open(group, file);
+        _cleanup_close_ int fd = cgroup_open(group, file, O_RDONLY);
 
-        return fd < 0 ? -1 : cgroup_read_open(fd, key);
+        return fd < 0 ? -1 : number_in(fd, key);
 }
 
 /* ---- where we are */
+
+/* Takes the list to pieces. */
+static bool has_word(char *list, const char *word)
+{
+        for (char *each; (each = strsep(&list, ",\n"));)
+                if (strcmp(each, word) == 0)
+                        return true;
+        return false;
+}
 
 /* "36 35 0:31 /root /mount rw,... - cgroup2 source options": whether this is the hierarchy; where it is
  * mounted, and which of its groups is seen there. */
@@ -122,16 +121,13 @@ static bool is_mount_of(char *line, const char *controller, char **ret_root, cha
                 return strcmp(type, "cgroup2") == 0;
         if (strcmp(type, "cgroup") != 0)
                 return false;
-        for (char *word; (word = strsep(&options, ",\n"));)
-                if (strcmp(word, controller) == 0)
-                        return true;
-        return false;
+        return has_word(options, controller);
 }
 
 /* "4:memory:/path", "0::/path": the path, or NULL. */
 static const char *path_of(char *line, const char *controller)
 {
-        char *word, *list, *path = line;
+        char *list, *path = line;
 
         (void)strsep(&path, ":");
         list = strsep(&path, ":");
@@ -139,10 +135,7 @@ static const char *path_of(char *line, const char *controller)
                 return NULL;
         if (!controller)
                 return list[0] == '\0' ? path : NULL;
-        while ((word = strsep(&list, ",")))
-                if (strcmp(word, controller) == 0)
-                        return path;
-        return NULL;
+        return has_word(list, controller) ? path : NULL;
 }
 
 static int own_path(const char *controller, char **ret)
@@ -196,7 +189,8 @@ static int find_mount(const char *controller, const char *path, char **ret)
         return -ENOENT;
 }
 
-int cgroup_own_folder(const char *controller, char **ret)
+/* The folder of the group that this process is in. controller: NULL for version 2, else of version 1. */
+static int own_folder(const char *controller, char **ret)
 {
         _cleanup_free_ char *path = NULL;
         int r = own_path(controller, &path);
@@ -212,10 +206,10 @@ static int open_kills(void)
         _cleanup_free_ char *folder = NULL, *legacy = NULL;
         int fd = -1;
 
-        if (cgroup_own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
-                fd = cgroup_open(folder, "memory.events");
-        else if (cgroup_own_folder("memory", &legacy) >= 0)
-                fd = cgroup_open(legacy, "memory.oom_control");
+        if (own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
+                fd = cgroup_open(folder, "memory.events", O_RDONLY);
+        else if (own_folder("memory", &legacy) >= 0)
+                fd = cgroup_open(legacy, "memory.oom_control", O_RDONLY);
         return fd < 0 ? -1 : fd;
 }
 
@@ -227,7 +221,7 @@ int64_t cgroup_memory_kills(void)
         if (!opened)
                 fd = open_kills();
         opened = true;
-        return fd < 0 ? -1 : cgroup_read_open(fd, "oom_kill");
+        return fd < 0 ? -1 : number_in(fd, "oom_kill");
 }
 
 /* ---- controllers */
@@ -378,7 +372,7 @@ static int find_delegated(bool limits, char **ret)
 {
         _cleanup_free_ char *folder = NULL;
         char *slash;
-        int r = cgroup_own_folder(NULL, &folder);
+        int r = own_folder(NULL, &folder);
 
         if (r < 0 || !folder)
                 return r < 0 ? r : -ENOENT;

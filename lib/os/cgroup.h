@@ -29,21 +29,16 @@ void cgroup_delegation_done(struct cgroup_delegation *delegation);
 /* Which controllers the version 2 hierarchy of this machine (or container) has at all; `why`: for people. */
 unsigned cgroup_look(char *why, size_t size);
 
-/* The folder of the group that this process is in. controller: NULL for version 2, else of version 1. */
-int cgroup_own_folder(const char *controller, char **ret);
-
 /* How many processes of the group that this process is in (when it first asks) the kernel has ended for lack
  * of memory; -1: it does not tell. */
 int64_t cgroup_memory_kills(void);
 
 /* A new group for one run. 0 or negative errno. */
 int cgroup_make(const char *folder, const char *name, char **ret_path);
+int cgroup_open(const char *group, const char *file, int flags); /* or a negative errno */
 int cgroup_write(const char *group, const char *file, const char *value);
 /* The number behind `key` ("oom_kill 3"), or the whole file's (key NULL); -1 when there is none. */
 int64_t cgroup_read(const char *group, const char *file, const char *key);
-/* For a number that is asked for again and again: the file open, or a negative errno. */
-int cgroup_open(const char *group, const char *file);
-int64_t cgroup_read_open(int fd, const char *key);
 /* Everything in it gets SIGKILL, also what is being forked. */
 int cgroup_kill(const char *group);
 int cgroup_remove(const char *group); /* -EBUSY: somebody is in it */

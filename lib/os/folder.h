@@ -5,7 +5,6 @@
  * replace, because they may write to a folder above it.
  */
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error.h"
 

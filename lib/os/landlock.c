@@ -13,13 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-/* The kernel has no such thing, it is turned off, or a container does not let us. */
-static int not_there(int status)
-{
-        return status == -EINVAL || status == -ENOSYS || status == -EPERM || status == -EACCES ? -EOPNOTSUPP
-                                                                                               : status;
-}
+#include "os/syscall.h"
 
 #define WRITES                                                                                              \
         (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |   \
@@ -100,7 +94,7 @@ static int restrict_self(int ruleset, const char *const *writes, const char *con
                 r = add_paths(ruleset, read_by_libraries, READS);
         if (r < 0)
                 return r;
-        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? not_there(-errno) : 0;
+        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? sys_not_there(-errno) : 0;
 }
 
 static long landlock_version(void)
@@ -122,11 +116,11 @@ int landlock_restrict(const char *const *writes, const char *const *reads)
         _cleanup_close_ int ruleset = -1;
 
         if (version < 0)
-                return not_there(-errno);
+                return sys_not_there(-errno);
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
         ruleset = (int)syscall(SYS_landlock_create_ruleset, &attribute, sizeof(attribute), 0);
         if (ruleset < 0)
-                return not_there(-errno);
+                return sys_not_there(-errno);
         return restrict_self(ruleset, writes, reads, attribute.handled_access_fs);
 }

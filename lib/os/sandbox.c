@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/syscall.h"
 
 /* The leak check of a sanitized build looks at its own process from a clone. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -531,13 +532,6 @@ static void allow_memory(struct filter *filter, bool code)
         answer(filter, SYS_mprotect, SECCOMP_RET_ALLOW);
 }
 
-/* The kernel has no such thing, it is turned off, or a container does not let us. */
-static int not_there(int status)
-{
-        return status == -EINVAL || status == -ENOSYS || status == -EPERM || status == -EACCES ? -EOPNOTSUPP
-                                                                                               : status;
-}
-
 static int enter(struct filter *filter, unsigned flags)
 {
         const struct sock_fprog program = {.len = filter->count, .filter = filter->line};
@@ -548,7 +542,7 @@ static int enter(struct filter *filter, unsigned flags)
         r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC | flags, &program);
         if (r > 0) /* a thread that has filters of its own */
                 return -EBUSY;
-        return r < 0 ? not_there(-errno) : 0;
+        return r < 0 ? sys_not_there(-errno) : 0;
 }
 
 /* What is on no list does not exist here: a library that has learned a new call takes the old one, and the kernel's
@@ -600,7 +594,7 @@ int sandbox_give_up_rights(void)
         uint32_t too_many = 0;
 
         if (syscall(SYS_capget, &header, data) < 0)
-                return not_there(-errno);
+                return sys_not_there(-errno);
         for (size_t i = 0; i < ELEMENTS(data); i++) {
                 uint32_t keep = i == 0 ? kept : 0;
 
@@ -609,5 +603,5 @@ int sandbox_give_up_rights(void)
                 data[i].permitted &= keep;
                 data[i].inheritable = 0; /* and so is what is ambient */
         }
-        return too_many && syscall(SYS_capset, &header, data) < 0 ? not_there(-errno) : 0;
+        return too_many && syscall(SYS_capset, &header, data) < 0 ? sys_not_there(-errno) : 0;
 }

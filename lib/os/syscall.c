@@ -143,3 +143,9 @@ ssize_t sys_receive(int fd, void *buffer, size_t size)
                 r = receive(fd, buffer, size);
         return r > (ssize_t)size ? -EMSGSIZE : r;
 }
+
+int sys_not_there(int status)
+{
+        return status == -EINVAL || status == -ENOSYS || status == -EPERM || status == -EACCES ? -EOPNOTSUPP
+                                                                                               : status;
+}

@@ -33,3 +33,7 @@ ssize_t sys_read(int fd, void *buffer, size_t size);
 ssize_t sys_write(int fd, const void *buffer, size_t size);
 ssize_t sys_send(int fd, const void *buffer, size_t size);
 ssize_t sys_receive(int fd, void *buffer, size_t size); /* -EMSGSIZE for a packet that does not fit */
+
+/* -EOPNOTSUPP where the kernel has no such thing, it is turned off, or a container does not let us; else the
+ * errno that was given. */
+int sys_not_there(int status);

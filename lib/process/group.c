@@ -2,7 +2,6 @@
 #include "process/group.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,17 +85,6 @@ int group_new(const struct process_options *options, char **ret)
         return 0;
 }
 
-int group_open(const char *group)
-{
-        int fd;
-        _cleanup_free_ char *path = format_string("%s/cgroup.procs", group);
-
-        if (!path)
-                return -ENOMEM;
-        fd = open(path, O_WRONLY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
 void group_kill(const char *group)
 {
         (void)cgroup_kill(group); /* before Linux 5.14 one by one, as without groups */
@@ -139,14 +127,19 @@ struct process_usage usage_of(const struct rusage *usage)
         };
 }
 
-uint64_t usage_memory(pid_t pid)
+static FILE *open_proc(pid_t pid, const char *name)
 {
-        _cleanup_fclose_ FILE *file = NULL;
-        unsigned long size, resident;
         char path[64];
 
-        snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-        file = fopen(path, "re");
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+        return fopen(path, "re");
+}
+
+uint64_t usage_memory(pid_t pid)
+{
+        _cleanup_fclose_ FILE *file = open_proc(pid, "statm");
+        unsigned long size, resident;
+
         if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
                 return 0;
         return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -156,13 +149,11 @@ uint64_t usage_memory(pid_t pid)
 uint64_t usage_cpu(pid_t pid)
 {
         unsigned long user, kernel, children_user, children_kernel;
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64], text[512];
+        _cleanup_fclose_ FILE *file = open_proc(pid, "stat");
+        char text[512];
         const char *rest;
         size_t size;
 
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-        file = fopen(path, "re");
         size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
         text[size] = '\0';
         rest = strrchr(text, ')');
@@ -175,12 +166,10 @@ uint64_t usage_cpu(pid_t pid)
 
 uint64_t usage_peak(pid_t pid)
 {
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64], line[256];
+        _cleanup_fclose_ FILE *file = open_proc(pid, "status");
+        char line[256];
         unsigned long kilobytes;
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        file = fopen(path, "re");
         while (file && fgets(line, sizeof(line), file))
                 if (sscanf(line, "VmHWM: %lu kB", &kilobytes) == 1)
                         return (uint64_t)kilobytes * 1024;

@@ -12,7 +12,6 @@
 int group_new(const struct process_options *options, char **ret);
 /* Those of the limits whose controllers there are. */
 int group_limit(const char *group, const struct process_limits *limits, unsigned controllers);
-int group_open(const char *group); /* its cgroup.procs, for spawn_program(); or negative errno */
 void group_kill(const char *group);
 /* Replaces what the group knows better: everything that ever was in it. */
 void group_usage(const char *group, struct process_usage *usage);

@@ -454,7 +454,7 @@ static int spawn(struct process *process, const int stdio[STREAMS])
                 .environment = options->environment,
                 .stdio = {stdio[STDIN], stdio[STDOUT], stdio[STDERR]},
                 .user = options->user,
-                .group_fd = process->group ? group_open(process->group) : -1,
+                .group_fd = process->group ? cgroup_open(process->group, "cgroup.procs", O_WRONLY) : -1,
         };
         int r;
 

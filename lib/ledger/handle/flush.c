@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledger/handle/flush.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "ledger/database/checksum.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "ledger/database/ledger-schema.h"
-#include "ledger/database/result.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"

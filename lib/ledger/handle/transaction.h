@@ -5,7 +5,6 @@
  * It carries the tables' sums. 0 or a negative errno.
  */
 #include <sqlite3.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/database/sums.h"
