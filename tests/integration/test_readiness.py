@@ -38,6 +38,16 @@ def waiting(widgets):
     return wait_until(lambda: ready(widgets, "w").get("reason") == "Waiting" and ready(widgets, "w"), "the wait")
 
 
+def test_no_word_of_a_confidential_child_is_quoted(start, operator, widgets, deployments):
+    start(owns=[{"apiVersion": "apps/v1", "kind": "Deployment", "confidential": True}])
+    widgets.create("w")
+    assert "waiting for Deployment web: it is not ready (why is not shown: it is confidential)" in waiting(widgets)["message"]
+    deployments.merge_patch("web", STUCK, subresource="status")
+    wait_until(lambda: "has failed (why is not shown" in ready(widgets, "w").get("message", ""), "the failure")
+    operator.stop()
+    assert "no image" not in operator.output.text() and "no image" not in str(widgets.get("w"))
+
+
 def test_it_waits_without_a_worker_and_ends_with_a_success(start, operator, handler, widgets, deployments):
     start()
     widgets.create("w")

@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "ipc/message-id.h"
 #include "store/record.h"
+#include "worker/confidential.h"
 #include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"
@@ -36,14 +37,26 @@ static void note_version(struct dependent *dependent, const char *json, size_t s
                 (void)scan_string(object.resource_version, &dependent->shown);
 }
 
+/* The words of its conditions may quote what is confidential. */
+static enum readiness judge(const struct dependents *dependents, const struct dependent *dependent,
+                            const char *json, char why[WHY_MAX])
+{
+        enum readiness readiness = readiness_of(dependent->api_version, dependent->kind, json, why, WHY_MAX);
+
+        if (readiness != READINESS_READY &&
+            is_confidential(dependents->run->worker, dependent->api_version, dependent->kind))
+                snprintf(why, WHY_MAX, "it %s (why is not shown: it is confidential)",
+                         readiness == READINESS_FAILED ? "has failed" : "is not ready");
+        return readiness;
+}
+
 void wait_judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
 {
         char why[WHY_MAX];
 
         if (dependents->run->watch->config->wait_usec == 0)
                 return;
-        dependent->unready = readiness_of(dependent->api_version, dependent->kind, json, why, sizeof(why)) !=
-                             READINESS_READY;
+        dependent->unready = judge(dependents, dependent, json, why) != READINESS_READY;
         if (dependent->unready)
                 note_version(dependent, json, size);
         if (dependent->unready && dependents->waiting[0] == '\0')
@@ -339,7 +352,7 @@ static bool look_in_store(struct dependents *dependents, struct dependent *depen
                                  &object) ||
             resource_version_less(object.resource_version, dependent->shown))
                 return false;
-        readiness = readiness_of(dependent->api_version, dependent->kind, object.json, why, sizeof(why));
+        readiness = judge(dependents, dependent, object.json, why);
         if (readiness == READINESS_FAILED ||
             (readiness != READINESS_READY && park_now(dependents->run) >= dependents->plan.deadline))
                 return false;
@@ -368,8 +381,7 @@ static int ask_how_it_is(struct dependents *dependents, struct dependent *depend
         if (took > SLOW_USEC)
                 dependents->server.slow_usec += took;
         if (error->failure == KUBE_FAILURE_NONE)
-                readiness = readiness_of(dependent->api_version, dependent->kind, answer.response.body, why,
-                                         sizeof(why));
+                readiness = judge(dependents, dependent, answer.response.body, why);
         note_look(dependents, dependent, readiness, why);
         return 0;
 }
