@@ -18,6 +18,9 @@ from harness.setup import SOURCE
 from harness.system import install_into, root_folder
 from harness.wait import scaled
 
+# The image is built once.
+pytestmark = pytest.mark.xdist_group("image")
+
 
 def podman(*arguments, check=True, **options):
     done = subprocess.run(["podman", "--cgroup-manager=cgroupfs", *map(str, arguments)], capture_output=True, text=True,

@@ -19,6 +19,9 @@ from harness.setup import SOURCE
 from harness.system import System, unavailable
 from harness.wait import scaled
 
+# Built once, while the other tests of this folder share a system.
+pytestmark = pytest.mark.xdist_group("package")
+
 
 def run(*command, **options):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=scaled(600), **options)
@@ -41,10 +44,11 @@ def build(folder):
     run("git", "init", "-q", cwd=source)
     run("git", "add", "-A", cwd=source)
     run("git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "-m", "x", cwd=source)
+    # What is stripped need not be made, and unoptimized programs are packed alike. Before a release all is as it will be.
+    quick = os.environ.get("RECONCILED_FULL") != "1"
     run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source,
-        env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym",
-             # What is stripped need not be made; before a release all is as it will be.
-             **({} if os.environ.get("RECONCILED_FULL") == "1" else {"DEB_CFLAGS_APPEND": "-g0"})})
+        env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym{' noopt' if quick else ''}",
+             **({"DEB_CFLAGS_APPEND": "-g0"} if quick else {})})
     return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
 
 
