@@ -7,11 +7,13 @@ import contextlib
 import json
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ import yaml
 from harness import Devserver, Operator, Sandbox, ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from .maker import make
+from .maker import Maker, make
 from .state import DAY, HOLD, NAMES, Handlers, configuration
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("upgrade")]
@@ -41,6 +43,20 @@ def kept(programs):
             yield Path(folder)
     finally:
         sandbox.close()
+
+
+def test_who_dies_with_its_parent_may_be_gone_before_it_is_killed():
+    said = []
+
+    def kill(number):
+        said.append(number)
+        if number == signal.SIGKILL:
+            raise ProcessLookupError
+
+    operator = types.SimpleNamespace(processes=lambda: [types.SimpleNamespace(kill=kill)], wait_exit=lambda expect: said.append(expect),
+                                     assert_no_processes=lambda: said.append("nobody"))
+    Maker.end(types.SimpleNamespace(operator=operator), killed=True)
+    assert said == [signal.SIGSTOP, signal.SIGKILL, -signal.SIGKILL, "nobody"]
 
 
 def move_times(operator, usec):
