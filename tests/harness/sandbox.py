@@ -16,7 +16,7 @@ class Sandbox:
     """
 
     def __init__(self, programs, name="test"):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"reconciled-test-{name[:40]}-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"reconciled-test-{name[:34]}-"))
         self.folder.chmod(0o755)
         self.programs = programs
         self._part = []

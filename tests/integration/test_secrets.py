@@ -5,11 +5,13 @@ import base64
 import contextlib
 import json
 import os
+import pathlib
 import re
 import secrets
 import shutil
 import signal
 import sqlite3
+import tempfile
 
 import pytest
 
@@ -126,8 +128,17 @@ def taken(request, operator):
         os.rmdir(path)
 
 
-def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operator, handler, all_secrets, needle, taken):
-    operator.runtime_directory = operator._folder("run-on-disk")  # pylint: disable=protected-access
+@pytest.fixture
+def on_disk(operator):
+    """A folder of the operator's, whatever the folder of the tests is on."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="reconciled-test-", dir="/var/tmp"))
+    operator.user.give(folder, 0o700)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operator, handler, all_secrets, needle, taken, on_disk):
+    operator.runtime_directory = on_disk
     operator.configure(devserver, [watch("s", handler, **SECRETS)])
     all_secrets.create(body=secret("a", needle))
     operator.start_ready().wait_synced()
