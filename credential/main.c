@@ -52,7 +52,7 @@ static int check_kubeconfig(const char *path, const char *context)
         _cleanup_error_ struct error error = ERROR_NONE;
         struct kubeconfig config;
         int r = context ? kubeconfig_load(&(struct kubeconfig_options){path, context}, &config, &error)
-                        : handler_files_load_kubeconfig(path, &config, &error);
+                        : handler_files_load_kubeconfig(path, false, &config, &error);
 
         if (r < 0) {
                 fprintf(stderr, "%s\n", error_message(&error));

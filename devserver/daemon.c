@@ -239,10 +239,13 @@ static void stop_daemon(struct server *server)
 {
         struct MHD_Daemon *daemon = server->loop.daemon;
 
+        server->is_ending =
+                true; /* what begins in the last turn waits for nothing: libmicrohttpd would abort */
         flows_end(server);
         MHD_run(daemon); /* what was resumed gets its last turn */
         http_loop_detach(&server->loop);
         MHD_stop_daemon(daemon);
+        server->is_ending = false;
 }
 
 /* ---- another certificate */

@@ -47,5 +47,6 @@ struct server {
         char *authority, *authority_key;     /* PEM; what signed it, where the server did so itself */
         char *url, *kubeconfig;              /* of the kubeconfig: its path, or NULL */
         bool certificate_due, authority_due; /* to be renewed when the request is answered */
+        bool is_ending;                      /* its last turn: no connection is suspended any more */
         sd_event_source *renew_source;
 };

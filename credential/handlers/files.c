@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "credential/separate.h"
 #include "kubeconfig/kubeconfig.h"
 #include "os/acl.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
@@ -57,18 +59,35 @@ static int write_access_file(const struct access *access, const char *name, cons
         return r < 0 ? error_set(error, r, "%s cannot be written: %s", path, strerror(-r)) : 0;
 }
 
-static int copy_file(const struct access *access, const struct record_pair *credential, struct error *error)
+static int read_source(const struct access *access, const struct record_pair *credential, char **ret,
+                       size_t *ret_size, struct error *error)
 {
-        size_t size;
-        char *bytes;
-        int r = file_read(credential->value, FILE_MAX, &bytes, &size);
+        _cleanup_close_ int fd = file_open(credential->value);
+        struct stat st;
+        int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
 
+        if (r >= 0 && access->config->separate &&
+            file_check_source(credential->value, &st, (uid_t)access->config->user, error) < 0)
+                return error_prefix(error, "handler.credentials.%s", credential->name);
+        if (r >= 0)
+                r = file_read_from(fd, FILE_MAX, ret, ret_size);
         if (r < 0)
                 return error_set(error, r, "handler.credentials.%s: %s cannot be read: %s", credential->name,
                                  credential->value,
                                  r == -EINVAL  ? "it is not a regular file"
                                  : r == -EFBIG ? "it is larger than 1 MiB"
                                                : strerror(-r));
+        return 0;
+}
+
+static int copy_file(const struct access *access, const struct record_pair *credential, struct error *error)
+{
+        size_t size;
+        char *bytes;
+        int r = read_source(access, credential, &bytes, &size, error);
+
+        if (r < 0)
+                return r;
         r = write_access_file(access, credential->name, bytes, size, error);
         explicit_bzero(bytes, size);
         free(bytes);
@@ -186,10 +205,12 @@ static int check_copied(const struct kubeconfig *config, const char *path, struc
         return 0;
 }
 
-int handler_files_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error)
+int handler_files_load_kubeconfig(const char *path, bool separate, struct kubeconfig *ret,
+                                  struct error *error)
 {
         struct kubeconfig config;
-        int r = kubeconfig_load(&(struct kubeconfig_options){.path = path}, &config, error);
+        int r = kubeconfig_load(&(struct kubeconfig_options){.path = path, .trusted = separate}, &config,
+                                error);
 
         if (r < 0)
                 return r;
@@ -204,7 +225,8 @@ int handler_files_load_kubeconfig(const char *path, struct kubeconfig *ret, stru
 static int copy_kubeconfig(const struct access *access, struct error *error)
 {
         struct kubeconfig config;
-        int r = handler_files_load_kubeconfig(access->config->kubeconfig, &config, error);
+        int r = handler_files_load_kubeconfig(access->config->kubeconfig, access->config->separate, &config,
+                                              error);
 
         if (r < 0)
                 return r;

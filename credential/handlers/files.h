@@ -4,8 +4,9 @@
 #include "credential/handlers/handler-access.h"
 
 /* Reads a kubeconfig that a handler can be given: without a plugin, and without what is not handed on.
- * Errors as of kubeconfig_load(). */
-int handler_files_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error);
+ * separate: for a user who may not read all that the operator does. Errors as of kubeconfig_load(). */
+int handler_files_load_kubeconfig(const char *path, bool separate, struct kubeconfig *ret,
+                                  struct error *error);
 /* Copies all that the configuration names into the handler's folder, and goes on behind what cannot be had;
  * the first error is returned, with the key or the file in it. */
 int handler_files_copy(const struct access *access, struct error *error);

@@ -90,6 +90,10 @@ static struct flow *flow_new(struct request *request)
 
 static void suspend(struct flow *flow)
 {
+        if (flow->server->is_ending) {
+                flow->over = true;
+                return;
+        }
         flow->suspended = true;
         MHD_suspend_connection(flow->connection);
 }

@@ -218,7 +218,7 @@ ssize_t watch_read(struct watch *watch, char *out, size_t max)
                 watch->sent += size;
                 return (ssize_t)size;
         }
-        if (has_ended(watch))
+        if (has_ended(watch) || watch->server->is_ending)
                 return MHD_CONTENT_READER_END_OF_STREAM;
         watch->suspended = true;
         MHD_suspend_connection(watch->connection);

@@ -9,6 +9,7 @@
 #include "kubeconfig/kubeconfig-user.h"
 #include "kubeconfig/secret.h"
 #include "kubeconfig/yaml-file.h"
+#include "os/folder.h"
 
 #define FILES_MAX 32
 
@@ -17,6 +18,7 @@ struct loader {
         size_t count;
         struct kubeconfig config;
         struct error *error;
+        bool trusted;
 };
 
 /* ---- values */
@@ -34,6 +36,15 @@ static char *path_beside(const char *file, const char *path)
         if (path[0] == '/' || !slash)
                 return strdup(path);
         return format_string("%.*s/%s", (int)(slash - file), file, path);
+}
+
+static int check_named(const struct loader *loader, const char *path)
+{
+        struct stat st;
+
+        /* One that is missing is told by who reads it. */
+        return loader->trusted && stat(path, &st) == 0 ? file_check_source(path, &st, NOBODY, loader->error)
+                                                       : 0;
 }
 
 /* <key>-data wins over <key>, which is a path. */
@@ -61,7 +72,9 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         path = path_beside(file->path, relative);
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        r = secret_read_file(path, place, loader->error);
+        r = check_named(loader, path);
+        if (r >= 0)
+                r = secret_read_file(path, place, loader->error);
         problem = r < 0 ? NULL : pem_problem(*place);
         if (problem)
                 r = error_set(loader->error, -EINVAL, "%s: %s", path, problem);
@@ -166,7 +179,9 @@ static int take_user_token(struct loader *loader, struct yaml_file *file, yaml_n
         path = path_beside(file->path, relative);
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        r = secret_read_token(path, &loader->config.token, loader->error);
+        r = check_named(loader, path);
+        if (r >= 0)
+                r = secret_read_token(path, &loader->config.token, loader->error);
         if (r < 0)
                 error_prefix(loader->error, "%s:%zu: user.tokenFile", file->path,
                              yaml_member(file, node, "tokenFile")->start_mark.line + 1);
@@ -387,6 +402,9 @@ static int add_file(struct loader *loader, const char *path, bool must_exist)
 
         if (loader->count == FILES_MAX)
                 return error_set(loader->error, -EINVAL, "KUBECONFIG names more than %d files", FILES_MAX);
+        r = check_named(loader, path);
+        if (r < 0)
+                return r;
         r = yaml_file_load(path, &loader->file[loader->count], &error);
         if (r == -ENOENT && !must_exist) {
                 error_done(&error);
@@ -470,7 +488,7 @@ static int nothing_found(struct error *error)
 
 int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig *ret, struct error *error)
 {
-        struct loader loader = {.error = error};
+        struct loader loader = {.error = error, .trusted = options->trusted};
         const char *context = options->context && options->context[0] ? options->context : NULL;
         bool is_explicit = options->path && options->path[0];
         int r = find_files(&loader, options->path);

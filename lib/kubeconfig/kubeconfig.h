@@ -15,6 +15,7 @@
 struct kubeconfig_options {
         const char *path;    /* "" or NULL: search */
         const char *context; /* "" or NULL: current-context */
+        bool trusted; /* refuse files that others than root and we decide about (file_check_source()) */
 };
 
 /* 0; -EINVAL: wrong or incomplete, with file:line: key in the error; -ENOENT: nothing found anywhere; or the

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/duration.h"
@@ -212,7 +214,34 @@ static size_t table_mark(struct table *table)
         return count;
 }
 
-ssize_t descendants_signal(int signal)
+static bool group_is_ours(const struct table *table, pid_t group)
+{
+        for (size_t i = 0; i < table->count; i++)
+                if (table->entry[i].group == group && !table->entry[i].ours)
+                        return false;
+        return group > 1;
+}
+
+/* A group gets a signal as a whole, so no fork in it escapes; that of a zombie as well, which may have forked
+ * after the table was read. */
+static void table_kill(const struct table *table)
+{
+        pid_t group = 0;
+
+        for (size_t i = 0; i < table->count; i++) {
+                const struct entry *entry = &table->entry[i];
+
+                if (!entry->ours || (group > 0 && entry->group == group))
+                        continue;
+                group = group_is_ours(table, entry->group) ? entry->group : 0;
+                if (group > 0)
+                        (void)sys_kill(-group, SIGKILL);
+                else if (!entry->zombie)
+                        (void)sys_kill(entry->pid, SIGKILL);
+        }
+}
+
+ssize_t descendants_kill(void)
 {
         struct table table = {0};
         int r = table_read(&table);
@@ -221,15 +250,26 @@ ssize_t descendants_signal(int signal)
         if (r >= 0 && table.count > 0) {
                 qsort(table.entry, table.count, sizeof(*table.entry), compare_pids);
                 count = table_mark(&table);
-                for (size_t i = 0; i < table.count; i++)
-                        if (table.entry[i].ours && !table.entry[i].zombie)
-                                (void)sys_kill(table.entry[i].pid, signal);
+                table_kill(&table);
         }
         free(table.entry);
         return r < 0 ? r : (ssize_t)count;
 }
 
-/* One by one: whoever spares a child reaps it as well. */
+void descendants_reap_ended(void)
+{
+        siginfo_t info;
+        int status;
+
+        do
+                info.si_pid = 0;
+        while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
+               !is_spared(info.si_pid) && sys_reap(info.si_pid, &status) > 0);
+}
+
+/* One by one: whoever spares a child reaps it as well. A child that is reaped here may have forked after the
+ * table was read, and its child is ours by now: only a pass that finds no child at all tells that none is
+ * left. Nothing escapes from that: the topmost of what is left is our child, and stays until we reap it. */
 static bool reap_others(void)
 {
         struct table table = {0};
@@ -240,7 +280,7 @@ static bool reap_others(void)
                 const struct entry *entry = &table.entry[i];
 
                 if (entry->parent == getpid() && !is_spared(entry->pid) &&
-                    sys_reap(entry->pid, &status) == 0 && !is_spared(entry->group))
+                    (sys_reap(entry->pid, &status) > 0 || !is_spared(entry->group)))
                         left = true;
         }
         free(table.entry);
@@ -271,7 +311,7 @@ void descendants_end(uint64_t usec)
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
         while (descendants_reap() && clock_boottime_usec() < end) {
-                (void)descendants_signal(SIGKILL);
+                (void)descendants_kill();
                 if (sigtimedwait(&child, NULL, &pause) == SIGCHLD)
                         taken = true;
         }

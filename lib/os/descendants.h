@@ -18,9 +18,13 @@ void descendants_spare_no_more(pid_t child);
 /* Whether this process is one of them; true as well if that cannot be told, as of one that has ended. */
 bool descendants_may_include(pid_t pid);
 
-/* Sends `signal` to each; returns how many there are (zombies do not count), or negative errno. */
-ssize_t descendants_signal(int signal);
-/* Reaps what has ended. Returns whether children are left, alive or not yet reapable. */
+/* KILL to each; returns how many there are (zombies do not count), or negative errno. */
+ssize_t descendants_kill(void);
+/* Reaps what has ended. Returns whether children are left, alive or not yet reapable. True as well if, beside
+ * one that is spared, something was reaped just now: it may have left a child. */
 bool descendants_reap(void);
+/* Reaps what has ended, up to the first that is spared, without a look at /proc: a zombie is a place in the
+ * machine's table of processes. */
+void descendants_reap_ended(void);
 /* KILL to all, again and again until none is left or `usec` is over. Blocks: for the end of a process. */
 void descendants_end(uint64_t usec);

@@ -13,15 +13,28 @@
 #include "base/text.h"
 #include "os/syscall.h"
 
+int file_open(const char *path)
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        return fd < 0 ? -errno : fd;
+}
+
 int file_read(const char *path, size_t max, char **ret, size_t *ret_size)
 {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_close_ int fd = file_open(path);
+
+        return fd < 0 ? fd : file_read_from(fd, max, ret, ret_size);
+}
+
+int file_read_from(int fd, size_t max, char **ret, size_t *ret_size)
+{
         _cleanup_free_ char *data = NULL;
         size_t used = 0, room;
         struct stat st;
         ssize_t r;
 
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return -EINVAL;

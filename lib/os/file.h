@@ -7,6 +7,9 @@
 /* The whole of a regular file, NUL-terminated, owned by the caller. -EFBIG: more than `max` bytes; -EINVAL:
  * not a regular file; or what the system says. */
 int file_read(const char *path, size_t max, char **ret, size_t *ret_size);
+/* The same in two steps. The file is opened without waiting for anything, whatever it is. */
+int file_open(const char *path);
+int file_read_from(int fd, size_t max, char **ret, size_t *ret_size);
 
 /* Writes all of it, also when the system takes it in parts. 0 or a negative errno. */
 int file_write_all(int fd, const void *bytes, size_t size);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -137,6 +138,99 @@ int folder_own(const char *path, char **ret, struct error *error)
                 r = check_parts(whole, error);
         if (r >= 0)
                 *ret = TAKE_PTR(whole);
+        return r;
+}
+
+/* ---- the way to a file */
+
+#define LINKS_MAX 40 /* as the kernel's */
+
+/* Numbers only: the credential process must not ask a user database. */
+static int refuse_way(const char *path, const struct stat *st, struct error *error)
+{
+        if (!is_trusted(st->st_uid))
+                return error_set(error, -EPERM, "%s belongs to the user %u", path, (unsigned)st->st_uid);
+        return error_set(error, -EPERM, "%s may be written by others (mode %04o)", path,
+                         (unsigned)(st->st_mode & 07777));
+}
+
+/* In a folder with the sticky bit others can replace nothing that is ours, and make what is missing: a file
+ * of that place is somebody's by its owner. */
+static bool others_decide(const struct stat *st, bool has_file)
+{
+        bool others = st->st_mode & S_IWOTH ||
+                      (st->st_mode & S_IWGRP && st->st_gid != 0 && !group_member(st->st_gid));
+
+        return !is_trusted(st->st_uid) ||
+               (others && !S_ISLNK(st->st_mode) && (!(st->st_mode & S_ISVTX) || has_file));
+}
+
+static int check_way(const char *path, unsigned links, struct error *error);
+
+/* part: a link on the way; rest: what follows it, "" or "/...". */
+static int check_link(const char *part, const char *rest, unsigned links, struct error *error)
+{
+        const char *slash = strrchr(part, '/');
+        _cleanup_free_ char *target = calloc(1, PATH_MAX), *next = NULL;
+
+        if (!target)
+                return error_set(error, -ENOMEM, "no memory");
+        if (links == LINKS_MAX || readlink(part, target, PATH_MAX - 1) < 0)
+                return error_set(error, -ELOOP, "%s: too many links", part);
+        next = target[0] == '/' ? format_string("%s%s", target, rest)
+                                : format_string("%.*s/%s%s", (int)(slash - part), part, target, rest);
+        return next ? check_way(next, links + 1, error) : error_set(error, -ENOMEM, "no memory");
+}
+
+static int check_way(const char *path, unsigned links, struct error *error)
+{
+        _cleanup_free_ char *part = strdup(path);
+        struct stat st, above;
+
+        if (!part)
+                return error_set(error, -ENOMEM, "no memory");
+        if (lstat("/", &above) < 0)
+                return error_set(error, -errno, "/: %s", strerror(errno));
+        for (size_t end = strspn(path, "/"); path[end]; end += strspn(path + end, "/")) {
+                end += strcspn(path + end, "/");
+                part[end] = '\0';
+                if (lstat(part, &st) < 0)
+                        return error_set(error, -errno, "%s: %s", part, strerror(errno));
+                if (S_ISREG(st.st_mode))
+                        return others_decide(&above, true) ? refuse_way(part, &above, error) : 0;
+                if (others_decide(&st, false))
+                        return refuse_way(part, &st, error);
+                if (S_ISLNK(st.st_mode))
+                        return check_link(part, path + end, links, error);
+                part[end] = path[end];
+                above = st;
+        }
+        return 0;
+}
+
+int file_check_source(const char *path, const struct stat *st, uid_t reader, struct error *error)
+{
+        _cleanup_error_ struct error why = ERROR_NONE;
+        int r;
+
+        if (st->st_uid == reader)
+                return 0;
+        r = check_way(path, 0, &why);
+        if (r == -EPERM)
+                error_set(error, r,
+                          "%s: others decide which file this is, and it could become one that only the "
+                          "operator may read: %s; give folders and links on the way to root (chown root, "
+                          "chmod go-w), or move the file%s",
+                          path, error_message(&why),
+                          reader == NOBODY ? "" : ", or give the file itself to the handler's user");
+        else if (r < 0)
+                error_set(error, r, "%s", error_message(&why));
+        else if (reader == NOBODY && others_decide(st, true))
+                r = error_set(
+                        error, -EPERM,
+                        "%s belongs to another user, or may be written by others (mode %04o), and it "
+                        "names files that the operator reads; give it to root (chown root, chmod go-w)",
+                        path, (unsigned)(st->st_mode & 07777));
         return r;
 }
 

@@ -5,6 +5,8 @@
  * replace, because they may write to a folder above it.
  */
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 
@@ -19,6 +21,13 @@ int folder_own(const char *path, char **ret, struct error *error);
  * a folder in it, FOLDER_IN_VOLUME, is used. */
 bool folder_is_open_volume(const char *path);
 #define FOLDER_IN_VOLUME "reconciled"
+
+/* Whether we may read a file for somebody who may not read all that we do: either it is the file of that user (st: of the
+ * open file), or nobody but root and we decide which file the absolute path leads to: each folder on the way, and each link
+ * that is followed, belongs to one of us and is not writable by others. reader NOBODY: the file must be root's or ours as
+ * well, since it names others. -EPERM with the part that is another's; or why it cannot be told. */
+int file_check_source(const char *path, const struct stat *st, uid_t reader, struct error *error);
+#define NOBODY ((uid_t)-1)
 
 /* Checks an entry of a folder of our own: we (or root) must have made it and all that is in it, and it must
  * be no link. 0 as well if there is no such entry. */

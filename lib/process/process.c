@@ -125,7 +125,7 @@ static void kill_all(struct process *process)
         ssize_t count;
 
         kill_handler(process);
-        count = descendants_signal(SIGKILL);
+        count = descendants_kill();
         if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
                 process->left_over = true;
 }
@@ -283,6 +283,7 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
                         end_descendants(process);
                 process = under_way.first; /* whoever was told may have freed or started another one */
         }
+        descendants_reap_ended();
         return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "ipc/message-id.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/cgroup.h"
+#include "os/folder.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/place.h"
 
@@ -75,7 +76,8 @@ static const char *what_is_missing(const struct config_handler *handler)
         return NULL;
 }
 
-static int add_problem(struct config_problems *problems, const struct config_watch *watch, const char *text)
+static int add_problem(struct config_problems *problems, const struct config_watch *watch, const char *key,
+                       const char *text)
 {
         struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
         struct config_problem *problem;
@@ -85,27 +87,63 @@ static int add_problem(struct config_problems *problems, const struct config_wat
         problems->problem = grown;
         problem = &grown[problems->count];
         *problem = (struct config_problem){.line = watch->line, .file = strdup(watch->file)};
-        problem->key = format_string("handler.user of watch %s", watch->name);
+        problem->key = format_string("%s of watch %s", key, watch->name);
         problem->text = strdup(text);
         problems->count++;
         return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
 }
 
+/* 0, -EINVAL: it is a problem; -ENOMEM. What cannot be read is told by who reads it. */
+static int check_source(struct config_problems *problems, const struct config_watch *watch, const char *key,
+                        const char *path, uid_t reader)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct stat st;
+
+        if (stat(path, &st) < 0 || file_check_source(path, &st, reader, &error) >= 0)
+                return 0;
+        return add_problem(problems, watch, key, error_message(&error)) < 0 ? -ENOMEM : -EINVAL;
+}
+
+/* The files that its handler is given a copy of; the credential process looks again at each copy. */
+static int check_sources(struct config_problems *problems, const struct config_watch *watch)
+{
+        const struct config_handler *handler = &watch->handler;
+        int r = 0;
+
+        for (size_t i = 0; i < handler->credentials_count && r != -ENOMEM; i++) {
+                int one = check_source(problems, watch, "handler.credentials", handler->credentials[i].value,
+                                       handler->uid);
+
+                r = one < 0 ? one : r;
+        }
+        if (handler->kubernetes_file && r >= 0)
+                r = check_source(problems, watch, "handler.kubernetes.kubeconfig", handler->kubernetes_file,
+                                 NOBODY);
+        return r;
+}
+
 int separation_check(const struct config *config, struct config_problems *problems)
 {
-        bool refused = false;
+        int first = 0;
 
         for (size_t i = 0; i < config->watch_count; i++) {
                 const struct config_watch *watch = &config->watch[i];
-                const char *missing = watch->handler.user && watch->handler.uid != geteuid()
-                                              ? what_is_missing(&watch->handler)
-                                              : NULL;
+                const char *missing;
+                int r;
 
-                if (missing && add_problem(problems, watch, missing) < 0)
-                        return -ENOMEM;
-                refused = refused || missing;
+                if (!watch->handler.user || watch->handler.uid == geteuid())
+                        continue;
+                missing = what_is_missing(&watch->handler);
+                if (missing)
+                        r = add_problem(problems, watch, "handler.user", missing) < 0 ? -ENOMEM : -EINVAL;
+                else
+                        r = check_sources(problems, watch);
+                if (r == -ENOMEM)
+                        return r;
+                first = r < 0 ? r : first;
         }
-        return refused ? -EINVAL : 0;
+        return first;
 }
 
 /* ---- what must not be read */

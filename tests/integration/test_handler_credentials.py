@@ -145,6 +145,69 @@ def test_a_source_file_that_is_lost_leaves_the_copy_in_use_and_is_told(secured, 
     assert seen(handler.wait_finished(name="b")) == "again"
 
 
+def home_of(user, operator):
+    """A folder that belongs to a handler's user, with a file of that user."""
+    home = operator.folder / "home"
+    home.mkdir(0o755)
+    (home / "password").write_text(SECRET, encoding="utf-8")
+    for path in (home, home / "password"):
+        os.chown(path, user.uid, user.uid)
+    return home
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+@pytest.mark.parametrize("way", ["link", "link-in-a-folder-of-root", "folder", "kubeconfig"])
+def test_a_handler_chooses_no_file_of_the_operator(devserver, entitled, sandbox, handler, way):
+    one = sandbox.user()
+    home, secret = home_of(one, entitled), secret_file(entitled, name="secret")
+    path = home / "link"
+    path.symlink_to(secret)
+    if way == "folder":
+        secret.rename(home / "secret")
+        path = home / "secret"
+    elif way == "link-in-a-folder-of-root":
+        (entitled.folder / "mine").symlink_to(path)
+        path = entitled.folder / "mine"
+    options = {"credentials": {"password": str(path)}}
+    if way == "kubeconfig":  # it names files
+        path = home / "kubeconfig"
+        kubeconfig = yaml.safe_load(entitled.kubeconfig_for(devserver).read_text())
+        kubeconfig["users"] = [{"name": kubeconfig["contexts"][0]["context"]["user"], "user": {"tokenFile": str(secret)}}]
+        path.write_text(yaml.safe_dump(kubeconfig), encoding="utf-8")
+        options = {"kubernetes": {"kubeconfig": str(path)}}
+    entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": f"{one.uid}:{one.uid}"})])
+    entitled.start_ready()
+    entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": f"{one.uid}:{one.uid}", **options})])
+    entitled.reload()
+    entitled.wait_for_log(f"{home} belongs to the user {one.uid}", where=lambda record: record["level"] == "error")
+    entitled.wait_for_log("the new configuration is rejected")
+    entitled.stop()
+    entitled.start()
+    assert entitled.wait_exit() == 78
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_a_handlers_own_file_is_not_replaced_by_one_of_the_operator(secured, entitled, sandbox, handler):
+    one = sandbox.user()
+    home = home_of(one, entitled)
+    token = secret_file(entitled, "first-secret", "token")
+    entitled.configure(secured, [entry("widgets", handler, {"password": home / "password"}, user=f"{one.uid}:{one.uid}")])
+    kubeconfig = yaml.safe_load((entitled.folder / "kubeconfig").read_text())
+    kubeconfig["users"][0]["user"] = {"tokenFile": str(token)}
+    (entitled.folder / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    entitled.start_ready().wait_synced()
+    handler.behave(READ)
+    (home / "password").unlink()
+    (home / "password").symlink_to(token)
+    # The operator looks at its files when it is refused.
+    secured.set_token("second-secret")
+    secret_file(entitled, "second-secret", "token")
+    secured.close_watches("cut")
+    entitled.wait_for_log(f"{home} belongs to the user {one.uid}", where=lambda record: record["level"] == "warning")
+    widgets_of(secured).create("a", spec={})
+    assert seen(handler.wait_finished(name="a")) == SECRET
+
+
 def test_what_a_killed_operator_has_left_is_taken_away_at_the_next_start(devserver, operator, widgets, handler):
     operator.configure(devserver, [entry("widgets", handler, {"password": secret_file(operator)})])
     operator.start_ready()

@@ -17,7 +17,7 @@ from harness.setup import BUILD, SOURCE
 from harness.wait import scaled
 
 PYTHON = "/usr/bin/python3"
-ENVIRONMENT = {"PATH": f"/usr/bin:/bin:{os.environ.get('PATH', os.defpath)}", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
+ENVIRONMENT = {"PATH": f"/usr/bin:/bin:{os.environ.get('PATH', os.defpath)}", "LANG": "C.UTF-8", "HOME": os.devnull}
 
 
 def program(name, first="", last=""):
