@@ -49,11 +49,23 @@ def test_a_new_operator_works_at_once(session, language):
     session.type("export KUBECONFIG=$PWD/.run/kubeconfig")
     wait_until(lambda: "Ready" in session.type("kubectl get pages example; true"), lambda: f"the phase; {session.errors()}")
     assert "example" in session.type("kubectl get configmap example")
+    session.type("make reload")
+    wait_until(lambda: "(requested)" in session.type("RUNTIME_DIRECTORY=.run/run reconciledctl explain pages default/example"),
+               lambda: f"another run; {session.errors()}")
+    session.type("make run", expect=2)
+    assert "another `make run` is at work here" in session.errors()
     session.type("kubectl delete page example")
     assert "example" not in session.type("kubectl get pages,configmaps -o name")
     session.type("kill -INT -- -$!; wait %1; true")
     assert "operator pages.example.com has stopped" in session.errors()
     session.type("kubectl get pages", expect=1)  # the server has gone as well
+    assert not (session.folder / "pages/.run").exists()
+
+
+def test_a_server_that_does_not_start_ends_it(session):
+    session.type("reconciledctl init pages --kind Page; cd pages; echo '{' >deploy/crd.yaml")
+    session.type("make run", expect=2)
+    assert not (session.folder / "pages/.run").exists()
 
 
 @pytest.mark.parametrize("language", NEEDS)
