@@ -75,8 +75,8 @@ static const struct ctl_option option[] = {
         {'A', "all-failed", NULL, IN(all_failed), WORD_FREE,
          "all objects that have failed, of one watch or of all"},
         {'z', "finalizer", NULL, IN(finalizer), WORD_FREE,
-         "of release: take our finalizer off it, without its cleanup; of init: hold\n"
-         "                             what is deleted until the handler has cleaned up"},
+         "hold what is deleted until the handler has cleaned up; of release: take our\n"
+         "                             finalizer off it, without its cleanup"},
         {'w', "reason", "TEXT", IN(why), WORD_FREE, "why; the operator's log keeps it"},
         {'X', "cancel", NULL, IN(cancel), WORD_FREE,
          "let the operator run again and put its finalizers on again"},

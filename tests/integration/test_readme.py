@@ -22,7 +22,7 @@ def test_an_operator_of_your_own(session):
     session.type(f"cd {SOURCE}")
     for command in README.section("An operator of your own")[-1].commands():
         said = session.type(command.replace("$PWD/build", str(BUILD)).replace("cd /tmp", f"cd {session.folder}"))
-    assert "result: success" in said and (session.folder / "pages" / "README.md").exists()
+    assert "result: success" in said and (session.folder / "notes" / "README.md").exists()
 
 
 def test_a_first_handler_in_a_minute(session):

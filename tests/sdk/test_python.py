@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only the kit for Python has: functions for watches, and answers that are no JSON."""
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -81,3 +82,12 @@ def test_it_is_installed_by_pip(kit, tmp_path):
     kits.run([kits.PYTHON, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", tmp_path,
               kit.folder / "sdk/python"], env=kits.ENVIRONMENT)
     assert sorted(path.name for path in (tmp_path / "reconciled").iterdir() if path.is_file()) == ["__init__.py", "py.typed", "testing.py", "types.py"]
+
+
+def test_a_delay_that_is_none(monkeypatch):
+    monkeypatch.syspath_prepend(str(KIT))
+    kit = importlib.import_module("reconciled")
+    assert [kit.duration(value) for value in ("1h30m", "1.5s", 30, 0.25)] == ["1h30m", "1.5s", "30000ms", "250ms"]
+    for wrong in ("soon", "90", "", "-1s", "1 h"):
+        with pytest.raises(ValueError, match="a delay is text"):
+            kit.duration(wrong)

@@ -19,6 +19,7 @@ import datetime
 import json
 import logging
 import os
+import re
 import signal
 import sys
 
@@ -50,6 +51,8 @@ class Permanent(Exception):
 def duration(value):
     """Text as requeueAfter and retryAfter want it: of seconds, or of a timedelta. Text stays as it is."""
     if isinstance(value, str):
+        if not re.fullmatch(r"(\d+(\.\d+)?(us|ms|s|m|h|d))+", value):
+            raise ValueError(f"a delay is text like 30s or 1h30m, not {value!r}")
         return value
     seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
     if seconds < 0:
