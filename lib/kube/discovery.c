@@ -67,6 +67,7 @@ int kube_discovery_start(struct kube_client *client, const char *api_version, co
                 .method = "GET",
                 .path = path,
                 .timeout_usec = DISCOVERY_TIMEOUT_USEC,
+                .body_max = KUBE_DISCOVERY_BODY_MAX,
                 .on_done = on_discovery_done,
                 .userdata = discovery,
         };

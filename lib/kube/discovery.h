@@ -7,6 +7,8 @@
 #include "kube/client.h"
 #include "kube/path.h"
 
+#define KUBE_DISCOVERY_BODY_MAX ((size_t)64 * 1024 * 1024) /* a group may have 100,000 resources */
+
 struct kube_discovery;
 /* on_done is called once: resource (owned by the callee from then on: kube_resource_done) or NULL with error
  * (a kind that is not served: HTTP failure 404 with a message that says so). */

@@ -209,11 +209,11 @@ static enum kube_blame known_forbidden(const char *message)
 
 /* Only what the authorizer itself says is about our rights: who writes an object chooses what a plugin finds wrong with
  * it, and there are many plugins. */
-static enum kube_blame blame_forbidden(const char *message)
+static enum kube_blame blame_forbidden(const struct kube_error *error)
 {
-        enum kube_blame blame = known_forbidden(message);
+        enum kube_blame blame = known_forbidden(error->message);
 
-        return blame == KUBE_BLAME_COUNT ? KUBE_BLAME_OBJECT : blame;
+        return blame != KUBE_BLAME_COUNT ? blame : error->of_read ? KUBE_BLAME_RIGHTS : KUBE_BLAME_OBJECT;
 }
 
 enum kube_blame kube_error_blame(const struct kube_error *error)
@@ -229,7 +229,7 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
         case 401:
                 return KUBE_BLAME_RIGHTS;
         case 403:
-                return blame_forbidden(error->message);
+                return blame_forbidden(error);
         case 404:
         case 409:
         case 410:

@@ -37,6 +37,7 @@ struct kube_error {
         enum kube_failure failure;
         int http_status;                 /* 0 when no answer came; for an in-stream ERROR its code */
         bool names_object;               /* details.name is there: it is about that object */
+        bool of_read;                    /* of a GET: no admission has looked at that */
         bool other_uid;                  /* the request named a UID, which the object does not have */
         char *reason;                    /* "NotFound", "Expired" ...; NULL when unknown; owned */
         char *message;                   /* for people; never NULL when failure != NONE; owned */

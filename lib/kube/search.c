@@ -56,6 +56,7 @@ static int search_ask(struct kube_search *search, const char *path,
                 .method = "GET",
                 .path = path,
                 .timeout_usec = TIMEOUT_USEC,
+                .body_max = KUBE_DISCOVERY_BODY_MAX,
                 .on_done = on_done,
                 .userdata = search,
         };

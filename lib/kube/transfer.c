@@ -187,6 +187,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
         transfer->on_accepted = request->on_accepted;
         transfer->on_done = request->on_done;
         transfer->userdata = request->userdata;
+        transfer->reads = strcmp(request->method, "GET") == 0;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
         transfer->easy = curl_easy_init();
         if (!transfer->easy || (client->on_exchange && keep_for_exchange(transfer, request) < 0)) {
@@ -538,6 +539,7 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
         }
         if (response->http_status >= 300) {
                 response->error.retry_after_sec = retry_after_sec(transfer);
+                response->error.of_read = transfer->reads;
                 kube_error_from_status(&response->error, response->http_status,
                                        transfer->body.data ? transfer->body.data : "", transfer->body.size);
                 add_identity(&transfer->client->credential, &response->error);

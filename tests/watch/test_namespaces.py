@@ -18,7 +18,7 @@ FAST = {"first": "50ms", "max": "200ms"}
 def refuse(listing, namespace, *verbs, resource="widgets"):
     """403 to these verbs there; returns what takes it back."""
     numbers = [listing.devserver.fault({"verb": verb, "resource": resource, "namespace": namespace}, times=0, status=403,
-                                       message=f'{resource} is forbidden: cannot {verb} in the namespace "{namespace}"')
+                                       message=f'{resource} is forbidden: User "operator" cannot {verb} in the namespace "{namespace}"')
                for verb in verbs]
     return lambda: [listing.devserver.clear_faults(number) for number in numbers]
 
