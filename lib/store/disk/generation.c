@@ -198,7 +198,7 @@ static uint64_t end_of_file(const struct store *store, int *ret_fd)
  * written to the last. */
 static int look_for_room(struct store *store)
 {
-        int fd;
+        int fd = -1;
         uint64_t end = end_of_file(store, &fd), reserve;
         struct statvfs disk;
 
@@ -219,7 +219,7 @@ static int look_for_room(struct store *store)
  * stores take none ahead, and where it cannot be done the file grows as ever. */
 static void take_space(struct store *store)
 {
-        int fd;
+        int fd = -1;
         uint64_t end = end_of_file(store, &fd);
 
         if (store->space < end)
