@@ -93,6 +93,9 @@ int store_failed(struct watcher *watcher, int status)
         if (status == -ENOSPC && watcher->config->memory_max > 0)
                 return memory_is_full(watcher);
         return child_fatal(watcher->child, EXIT_CODE_IO, watcher->config->watch, NULL,
-                           "the object store in %s cannot be written: %s", watcher->config->store_folder,
-                           strerror(-status));
+                           "the object store in %s cannot be written: %s%s", watcher->config->store_folder,
+                           strerror(-status),
+                           status == -ENOSPC ? " (it leaves 5 % of the file system, at most 256 MiB, to "
+                                               "others); free some, or select fewer objects"
+                                             : "");
 }

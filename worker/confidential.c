@@ -6,18 +6,19 @@
 #include <string.h>
 
 #include "ipc/message-id.h"
+#include "object/identity.h"
 #include "os/kept.h"
 #include "worker/watch.h"
 
 bool is_confidential(const struct worker *worker, const char *api_version, const char *kind)
 {
-        if (strcmp(kind, "Secret") == 0 && strcmp(api_version, "v1") == 0)
+        if (strcmp(kind, "Secret") == 0 && is_same_api_group(api_version, "v1"))
                 return true;
         for (size_t i = 0; i < worker->watch_count; i++) {
                 const struct record_watch *config = worker->watch[i].config;
 
                 if (config->confidential && strcmp(config->kind, kind) == 0 &&
-                    strcmp(config->api_version, api_version) == 0)
+                    is_same_api_group(config->api_version, api_version))
                         return true;
         }
         return false;

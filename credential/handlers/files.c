@@ -82,8 +82,8 @@ static int read_source(const struct access *access, const struct record_pair *cr
 
 static int copy_file(const struct access *access, const struct record_pair *credential, struct error *error)
 {
-        size_t size;
-        char *bytes;
+        size_t size = 0;
+        char *bytes = NULL;
         int r = read_source(access, credential, &bytes, &size, error);
 
         if (r < 0)

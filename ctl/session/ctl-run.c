@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -264,8 +265,9 @@ struct server {
 };
 
 /* account: "namespace/name" of the service account that the handler is to be; NULL: none. */
-_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file,
-                                   const char *namespaces, const char *account, int output, pid_t parent)
+_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *token,
+                                   const char *file, const char *namespaces, const char *account, int output,
+                                   pid_t parent)
 {
         sigset_t none;
 
@@ -275,8 +277,8 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
         dup2(output, STDOUT_FILENO);
-        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file, namespaces,
-              account ? "--service-account" : NULL, account, (char *)NULL);
+        execl(path, path, "--kubeconfig", kubeconfig, "--token-file", token, "--load-as-is", "--load", file,
+              namespaces, account ? "--service-account" : NULL, account, (char *)NULL);
         _exit(127);
 }
 
@@ -318,18 +320,36 @@ static int write_namespaces(const char *path, const struct config_watch *watch)
         return failed ? -EIO : 0;
 }
 
+/* Every user of the machine reaches the server's port; the objects are for this user and the handler. */
+static int write_token(const char *path)
+{
+        const struct file_rules rules = {.mode = 0600};
+        _cleanup_free_ char *new = format_string("%s.new", path);
+        uint8_t random[32];
+        char token[2 * sizeof(random) + 1];
+
+        if (!new)
+                return -ENOMEM;
+        if (getrandom(random, sizeof(random), 0) != sizeof(random))
+                return -EIO;
+        for (size_t i = 0; i < sizeof(random); i++)
+                snprintf(token + 2 * i, 3, "%02x", random[i]);
+        return file_replace(path, new, token, strlen(token), &rules);
+}
+
 static int server_start(struct server *server, const char *folder, const char *file,
                         const struct config_watch *watch)
 {
         _cleanup_free_ char *account = NULL;
         _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
         _cleanup_free_ char *namespaces = format_string("%s/namespaces.yaml", folder);
+        _cleanup_free_ char *token = format_string("%s/token", folder);
         int output[2], r;
         pid_t parent;
         bool ready;
 
         server->kubeconfig = format_string("%s/kubeconfig", folder);
-        if (!path || !namespaces || !server->kubeconfig || account_of(watch, &account) < 0)
+        if (!path || !namespaces || !token || !server->kubeconfig || account_of(watch, &account) < 0)
                 return -ENOMEM;
         if (access(path, X_OK) < 0) {
                 fprintf(stderr,
@@ -339,6 +359,8 @@ static int server_start(struct server *server, const char *folder, const char *f
                 return -EIO;
         }
         r = write_namespaces(namespaces, watch);
+        if (r >= 0)
+                r = write_token(token);
         if (r < 0)
                 return r;
         r = sys_pipe(output);
@@ -347,7 +369,7 @@ static int server_start(struct server *server, const char *folder, const char *f
         parent = getpid();
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, server->kubeconfig, file, namespaces, account, output[1], parent);
+                exec_server(path, server->kubeconfig, token, file, namespaces, account, output[1], parent);
         close(output[1]);
         ready = server->pid > 0 && await_server(output[0]);
         close(output[0]);

@@ -88,11 +88,18 @@ static bool label_key_is_valid(const char *key)
         return (!slash || (prefix && name_is_valid(prefix))) && name[0] && label_value_is_valid(name);
 }
 
+static bool is_map(const cJSON *value)
+{
+        return !value || cJSON_IsNull(value) || cJSON_IsObject(value);
+}
+
 static bool labels_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
-        const cJSON *label;
+        const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels"), *label;
 
-        cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
+        if (!is_map(labels))
+                return invalid(mistakes, "metadata.labels", "", "must be an object");
+        cJSON_ArrayForEach(label, labels)
         {
                 if (!cJSON_IsString(label) || !label_value_is_valid(label->valuestring))
                         return invalid(mistakes, "metadata.labels",
@@ -109,10 +116,12 @@ static bool labels_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 
 static bool annotations_are_valid(const cJSON *metadata, struct mistakes *mistakes)
 {
-        const cJSON *annotation;
+        const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations"), *annotation;
         size_t total = 0;
 
-        cJSON_ArrayForEach(annotation, cJSON_GetObjectItemCaseSensitive(metadata, "annotations"))
+        if (!is_map(annotations))
+                return invalid(mistakes, "metadata.annotations", "", "must be an object");
+        cJSON_ArrayForEach(annotation, annotations)
         {
                 if (!cJSON_IsString(annotation))
                         return invalid(mistakes, "metadata.annotations", annotation->string,

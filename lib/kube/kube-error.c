@@ -126,11 +126,13 @@ int kube_error_from_status(struct kube_error *error, int http_status, const char
 {
         cJSON *status = size > 0 ? cJSON_ParseWithLength(body, size) : NULL;
         int retry_after_sec = error->retry_after_sec, r;
+        bool of_read = error->of_read;
 
         kube_error_done(error);
         error->failure = KUBE_FAILURE_HTTP;
         error->http_status = http_status;
         error->retry_after_sec = retry_after_sec;
+        error->of_read = of_read;
         r = cJSON_IsObject(status) ? take_status(error, status) : 0;
         cJSON_Delete(status);
         if (r >= 0 && !error->message)

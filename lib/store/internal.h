@@ -43,6 +43,8 @@ struct store {
         char turn[DIRTY_NAMESPACE_MAX + 1]; /* the namespace that was the last to be announced (dirty.c) */
         struct table_sum sum[TABLE_COUNT];  /* with the open transaction; TABLE_META's is not used */
         bool sums_changed;
+        uint64_t
+                looked_at; /* the file's size when there was enough room on the disk; before the first look, 0 */
         uint64_t space; /* so much of the file has blocks; before it is looked at, 0 */
         bool in_order;  /* every object so far came behind all others; `last` is the last one */
         char last[KEY_MAX + 1];

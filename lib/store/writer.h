@@ -14,6 +14,9 @@ struct store;
  * keeps the pages of the largest one for the next, as long as the store is open: larger ones make each
  * watcher larger for good, and save nothing. The map is 64 GiB of address space from the start, in every
  * process; the file is as large as its content. */
+/* So much of the file system a store on a disk leaves to others: this part of it, but not more than the maximum. */
+#define STORE_RESERVE_PART  20
+#define STORE_RESERVE_MAX   (256 * (uint64_t)1024 * 1024)
 #define STORE_BATCH_OBJECTS 384 /* entries of tables; an object that is new has four */
 #define STORE_BATCH_BYTES   (1024 * 1024)
 bool store_commit_due(const struct store *store);

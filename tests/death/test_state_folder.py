@@ -107,6 +107,19 @@ def test_full_while_a_list_fills_it(configured, small_disk, widgets):
     assert len(cause) == 1 and "No space left on device" in cause[0]["message"], cause
 
 
+def test_a_list_leaves_others_a_part_of_the_disk(configured, small_disk, widgets):
+    subprocess.run(["mount", "-o", "remount,size=160m", str(small_disk)], check=True)
+    with open(small_disk / "filler", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 144 << 20)
+    for i in range(90):
+        widgets.create(f"w{i}", spec={"text": "x" * 200_000})
+    configured.start()
+    configured.wait_exit(expect=74)
+    configured.wait_for_log("leaves 5 % of the file system", level="critical")
+    disk = os.statvfs(small_disk)
+    assert disk.f_bavail * disk.f_frsize >= 160 / 20 * (1 << 20)
+
+
 def test_full_at_the_start(configured, small_disk, handler, widgets):
     widgets.create("a", spec={})
     filler = fill(small_disk)

@@ -5,6 +5,8 @@ import signal
 import stat
 import subprocess
 import unicodedata
+import urllib.error
+import urllib.request
 
 import pytest
 import yaml
@@ -154,6 +156,23 @@ def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widget
     assert "! refused (HTTP 422): PATCH" in shown and "result: unrecoverable" in shown
     devserver.stop()
     assert by_hand("run", "--watch", "others", "--object", "default/w", expect=69).stderr
+
+
+def test_the_server_of_a_file_is_nobody_elses(devserver, operator, handler, by_hand, manifests):
+    handler.behave(handler.held)
+    operator.configure(devserver, [watch("widgets", handler)])
+    running = subprocess.Popen(by_hand.command("run", "--object", manifests(widget())), cwd=by_hand.folder,
+                               env=clean_environment(operator.user, {"TMPDIR": str(by_hand.folder)}),
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    handler.wait_for(name="w")
+    [kubeconfig] = by_hand.folder.glob("reconciledctl-*/kubeconfig")
+    url = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    for path, data in (("/apis/example.com/v1/widgets", None), ("/devserver/snapshot", None), ("/devserver/faults", b"{}")):
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(url + path, data=data, timeout=scaled(20))
+    handler.let_go()
+    shown, _ = running.communicate(timeout=scaled(60))
+    assert running.returncode == 0 and "result: success" in shown, shown
 
 
 def test_interrupted_it_leaves_nothing(devserver, operator, handler, by_hand, widgets):

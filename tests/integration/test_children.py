@@ -213,6 +213,8 @@ def test_finalize_waits_until_they_are_gone(start, handler, widgets, config_maps
     ([config_map("a", uid="1")], "children[0].metadata.uid: it belongs"),
     ([config_map("a", ownerReferences=[])], "children[0].metadata.ownerReferences: it is set by"),
     ([config_map("a", labels={PART_OF: "x"})], "children[0].metadata.labels.applyset.k8s.io/part-of: "),
+    ([config_map("a", annotations=["b"])], "children[0].metadata.annotations: must be an object"),
+    ([config_map("a", annotations=None)], "children[0].metadata.annotations: must be an object"),
     ([config_map("a"), config_map("a")], "children[1]: is the same object as children[0]"),
     ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "default"}}],
      "children[0].metadata.namespace: its kind belongs to no namespace"),

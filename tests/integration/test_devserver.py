@@ -23,6 +23,16 @@ def gone(resource, name):
     wait_until(lambda: not resource.exists(name), f"the end of {name}")
 
 
+@pytest.mark.parametrize("name", ["labels", "annotations"])
+@pytest.mark.parametrize("value", [["a"], [{}], [None]], ids=str)
+def test_metadata_of_a_wrong_type_is_refused(api, name, value):
+    configmaps = api.resource("v1", "configmaps", "default")
+    with pytest.raises(ApiError) as refused:
+        configmaps.create("wrong", **{name: value})
+    assert refused.value.code == 422 and f"metadata.{name}: " in str(refused.value)
+    configmaps.create("right", **{name: {"a": "b"}})
+
+
 # Garbage collection
 
 def test_what_is_owned_goes_with_its_owner(api, widgets):

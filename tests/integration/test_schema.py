@@ -96,6 +96,8 @@ WRONG = [
     {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": []}}]},
     {"children": [{"apiVersion": "v1", "kind": "ConfigMap",
                    "metadata": {"name": "a", "labels": {"applyset.k8s.io/part-of": "x"}}}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": ["b"]}}]},
+    {"patches": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": "b"}}]},
 ]
 
 

@@ -372,3 +372,36 @@ def test_a_webhook_that_quotes_a_secret_is_not_quoted(devserver, operator, handl
     events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
     for said in (operator.output.text(), json.dumps(widgets.get("w")), json.dumps(events)):
         assert needle not in said
+
+
+GADGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
+             "versions": [{"name": name, "served": True, "storage": name == "v1",
+                           "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+                          for name in ("v1", "v1beta1")]}}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_confidential_kind_is_confidential_in_each_version(devserver, operator, handler, widgets, api, needle, refused):
+    record = operator.folder / "record"
+    record.mkdir()
+    operator.user.give(record, 0o700)
+    api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions", None).create(body=GADGETS)
+    if refused:
+        devserver.fault(match={"verb": "patch", "resource": "gadgets"}, times=0, status=422, reason="Invalid",
+                        message=f"spec.password: Invalid value: \"{needle}\"")
+    gadget = {"apiVersion": "example.com/v1beta1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"password": needle}}
+    handler.answer({"children": [gadget]})
+    owned = {"apiVersion": "example.com/v1", "kind": "Gadget", "confidential": True}
+    operator.configure(devserver, [watch("widgets", handler, readyCondition=True, owns=[owned])], record=str(record))
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status", {}).get("conditions"), "the condition")
+    assert widgets.get("w")["status"]["conditions"][0]["status"] == ("False" if refused else "True")
+    operator.stop()
+    assert any("Gadget" in path.read_text() for path in record.iterdir())
+    assert not found_on_disk(needle, record) and not found_on_disk(needle, operator.state_directory)
+    events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+    for said in (operator.output.text(), json.dumps(widgets.get("w")), json.dumps(events)):
+        assert needle not in said

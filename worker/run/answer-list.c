@@ -132,12 +132,16 @@ static int check_patched_metadata(const cJSON *metadata, struct place at, struct
         return 0;
 }
 
-static int check_labels(const cJSON *metadata, struct place at, struct error *error)
+/* Our own marks are written into both. */
+static int check_labels_and_annotations(const cJSON *metadata, struct place at, struct error *error)
 {
         const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
+        const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
 
         if (labels && !cJSON_IsObject(labels))
                 return wrong(error, at, "metadata.labels", "must be an object");
+        if (annotations && !cJSON_IsObject(annotations))
+                return wrong(error, at, "metadata.annotations", "must be an object");
         if (cJSON_GetObjectItemCaseSensitive(labels, DEPENDENT_SET_LABEL))
                 return wrong(error, at, "metadata.labels." DEPENDENT_SET_LABEL, "it is set by reconciled");
         return 0;
@@ -162,7 +166,7 @@ static int check_metadata(const cJSON *metadata, struct place at, struct error *
                 if (cJSON_GetObjectItemCaseSensitive(metadata, untouchable[i].name))
                         return wrong(error, at, key, untouchable[i].why);
         }
-        return check_labels(metadata, at, error);
+        return check_labels_and_annotations(metadata, at, error);
 }
 
 /* A key that stands twice is refused: the scanner and the tree could each see another one. */

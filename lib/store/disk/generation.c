@@ -183,19 +183,45 @@ int environment_open(struct store *store, uint64_t generation)
         return 0;
 }
 
+static uint64_t end_of_file(const struct store *store, int *ret_fd)
+{
+        MDB_envinfo info;
+        MDB_stat stat;
+
+        if (mdb_env_info(store->environment, &info) != 0 || mdb_env_stat(store->environment, &stat) != 0 ||
+            mdb_env_get_fd(store->environment, ret_fd) != 0)
+                return 0;
+        return ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+}
+
+/* A list without end must not take the last place of a disk from all who share it. A store that does not grow is
+ * written to the last. */
+static int look_for_room(struct store *store)
+{
+        int fd = -1;
+        uint64_t end = end_of_file(store, &fd), reserve;
+        struct statvfs disk;
+
+        if (store->looked_at == 0)
+                store->looked_at = end;
+        if (end < store->looked_at + SPACE_STEP || fstatvfs(fd, &disk) < 0)
+                return 0;
+        reserve = (uint64_t)disk.f_blocks * disk.f_frsize / STORE_RESERVE_PART;
+        if (reserve > STORE_RESERVE_MAX)
+                reserve = STORE_RESERVE_MAX;
+        if ((uint64_t)disk.f_bavail * disk.f_frsize < reserve + SPACE_STEP)
+                return -ENOSPC;
+        store->looked_at = end;
+        return 0;
+}
+
 /* Page by page a file system finds blocks for a file that grows (of writing it to ext4, a third). Small
  * stores take none ahead, and where it cannot be done the file grows as ever. */
 static void take_space(struct store *store)
 {
-        MDB_envinfo info;
-        MDB_stat stat;
-        uint64_t end;
-        int fd;
+        int fd = -1;
+        uint64_t end = end_of_file(store, &fd);
 
-        if (mdb_env_info(store->environment, &info) != 0 || mdb_env_stat(store->environment, &stat) != 0 ||
-            mdb_env_get_fd(store->environment, &fd) != 0)
-                return;
-        end = ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
         if (store->space < end)
                 store->space = end;
         if (end >= SPACE_STEP && store->space < end + SPACE_STEP &&
@@ -209,8 +235,14 @@ int store_begin(struct store *store)
                 return 0;
         if (store->stopped)
                 return -ENOSPC;
-        if (store->in_order && store->size_max == 0)
-                take_space(store);
+        if (store->size_max == 0) {
+                int r = look_for_room(store);
+
+                if (r < 0)
+                        return r;
+                if (store->in_order)
+                        take_space(store);
+        }
         return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
 }
 
@@ -235,5 +267,5 @@ void environment_close(struct store *store)
         if (store->environment)
                 mdb_env_close(store->environment);
         store->environment = NULL;
-        store->generation = store->space = 0;
+        store->generation = store->space = store->looked_at = 0;
 }

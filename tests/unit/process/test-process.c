@@ -50,23 +50,18 @@ static int setup(void **state)
         return 0;
 }
 
-static void free_fixture(struct fixture *fixture)
-{
-        text_done(&fixture->input);
-        text_done(&fixture->lines);
-        text_done(&fixture->output);
-        free(fixture->last_line);
-        sd_event_unref(fixture->event);
-        free(fixture);
-}
-
 static int teardown(void **state)
 {
         struct fixture *fixture = *state;
 
         process_free(fixture->process);
         assert_false(descendants_reap()); /* whatever the test was: nobody is left */
-        free_fixture(fixture);
+        text_done(&fixture->input);
+        text_done(&fixture->lines);
+        text_done(&fixture->output);
+        free(fixture->last_line);
+        sd_event_unref(fixture->event);
+        free(fixture);
         return 0;
 }
 
@@ -562,63 +557,6 @@ static void test_timeouts_beside_each_other(void **state)
         free_second(second);
 }
 
-/* Forks and ends all the time, so that no process is in the machine's table for long. */
-static void hop(void)
-{
-        for (int i = 0; i < 20000; i++) {
-                if (fork() != 0)
-                        _exit(0);
-                if (i == 1000)
-                        (void)!write(STDOUT_FILENO, "\n", 1);
-                usleep(50);
-        }
-        _exit(0);
-}
-
-static void test_hopping_process_is_ended_beside_another(void **state)
-{
-        struct fixture *fixture = *state;
-        char script[128];
-
-        snprintf(script, sizeof(script), "setsid /proc/%d/exe hop 2>/dev/null | read", (int)getpid());
-        start_long(fixture);
-        for (int i = 0; i < 2; i++) {
-                struct fixture *hops = add_second(fixture);
-
-                run_script(hops, script);
-                assert_exit(hops, 0);
-                assert_true(hops->took < LONG_USEC);
-                assert_false(descendants_reap());
-                process_free(hops->process);
-                free_fixture(hops);
-        }
-        assert_false(fixture->done);
-        process_end(fixture->process, 0);
-        wait_done(fixture);
-}
-
-static bool has_zombies(void)
-{
-        siginfo_t info = {0};
-
-        return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0;
-}
-
-/* A handler that serves runs for long. */
-static void test_orphans_are_reaped_during_a_run(void **state)
-{
-        struct fixture *fixture = *state;
-
-        start_with(fixture, "for i in {1..20}; do (true &); done; echo ready >&2; exec sleep 60", LONG_USEC,
-                   0);
-        wait_line(fixture, "ready");
-        while (has_zombies())
-                turn(fixture);
-        assert_true(clock_boottime_usec() - fixture->started < LONG_USEC);
-        process_end(fixture->process, 0);
-        wait_done(fixture);
-}
-
 /* ---- what a handler is born with */
 
 static void test_surroundings(void **state)
@@ -677,7 +615,7 @@ static void test_dies_with_its_worker(void **state)
         descendants_end(DEADLINE_USEC);
 }
 
-int main(int count, char *argument[])
+int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test_setup_teardown(test_answer_and_lines, setup, teardown),
@@ -709,18 +647,12 @@ int main(int count, char *argument[])
                 cmocka_unit_test_setup_teardown(test_two_end_at_once, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_beside_one_that_is_freed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_timeouts_beside_each_other, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_hopping_process_is_ended_beside_another, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(test_orphans_are_reaped_during_a_run, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_surroundings, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_program_missing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_dies_with_its_worker, setup, teardown),
         };
-
         sigset_t mask;
 
-        if (count > 1 && strcmp(argument[1], "hop") == 0)
-                hop();
         /* As child_init() does it for a worker. */
         sigemptyset(&mask);
         sigaddset(&mask, SIGCHLD);
