@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/init/init-values.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static const struct child_kind *find_child_kind(const char *kind)
 }
 
 /* Of "name:type"; a name alone is a string. */
-static const struct field_type *type_of(const char *field)
+static const struct field_type *find_type(const char *field)
 {
         const char *colon = strchr(field, ':'), *type = colon ? colon + 1 : "string";
 
@@ -82,6 +83,14 @@ static const struct field_type *type_of(const char *field)
                     (field_types[i].also && strcmp(field_types[i].also, type) == 0))
                         return &field_types[i];
         return NULL;
+}
+
+static const struct field_type *type_of(const char *field)
+{
+        const struct field_type *found = find_type(field);
+
+        assert(found); /* check_fields() has looked */
+        return found;
 }
 
 static int name_size(const char *field)
@@ -161,7 +170,7 @@ static int check_fields(const struct init_options *options)
                         return refuse_init(
                                 "--field %s: YAML reads this word as a value of its own; take another name",
                                 field);
-                if (!type_of(field))
+                if (!find_type(field))
                         return refuse_init(
                                 "--field %s: there are the types string, int, number, bool and string[]",
                                 field);
