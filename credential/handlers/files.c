@@ -64,11 +64,14 @@ static int read_source(const struct access *access, const struct record_pair *cr
 {
         _cleanup_close_ int fd = file_open(credential->value);
         struct stat st;
-        int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+        int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0, refused = 0;
 
-        if (r >= 0 && access->config->separate &&
-            file_check_source(credential->value, &st, (uid_t)access->config->user, error) < 0)
-                return error_prefix(error, "handler.credentials.%s", credential->name);
+        if (r >= 0 && access->config->separate)
+                refused = file_check_source(credential->value, &st, (uid_t)access->config->user, error);
+        if (refused < 0) {
+                (void)error_prefix(error, "handler.credentials.%s", credential->name);
+                return refused;
+        }
         if (r >= 0)
                 r = file_read_from(fd, FILE_MAX, ret, ret_size);
         if (r < 0)

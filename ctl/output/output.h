@@ -11,7 +11,7 @@
 /* What is printed from now on looks so, where colours are wanted. */
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
-bool ctl_wants_colour(void);             /* a terminal that can, and nobody minds (NO_COLOR) */
+bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 /* A line for people, of texts that others wrote: what a terminal would obey is escaped. */
 void ctl_line(const char *format, ...) _printf_(1, 2);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */

@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 /* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
-#define JSON_DEPTH_MAX 10240
+#define JSON_DEPTH_MAX  10240
 /* Of values, each of which takes 64 bytes: an object that an API server accepts has a fraction of that. */
 #define JSON_VALUES_MAX 2000000
 

@@ -89,7 +89,7 @@ struct kube_transfer {
         uint64_t patient_until; /* CLOCK_BOOTTIME; 0: waits as long as the server wants */
         char error_text[CURL_ERROR_SIZE];
         unsigned sent_count; /* how often it was sent */
-        bool reads; /* a GET */
+        bool reads;          /* a GET */
         bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
 };
 

@@ -22,9 +22,8 @@ static void tell_trouble(const struct watch *watch, const char *key, const char 
                                     "does not work for now and is retried"},
                 [WATCH_ABSENT] = {LOG_NOTICE, MESSAGE_ID_WATCH_ABSENT,
                                   "waits until the server serves its resource (required: false)"},
-                [WATCH_FAILED] =
-                        {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
-                         "is past its deadline and has failed alone; it keeps trying"},
+                [WATCH_FAILED] = {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
+                                  "is past its deadline and has failed alone; it keeps trying"},
         };
 
         log_write(trouble[watch->health].level, trouble[watch->health].message_id,
