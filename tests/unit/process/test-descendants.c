@@ -17,6 +17,7 @@
 #include "base/duration.h"
 #include "os/syscall.h"
 #include "process/process.h"
+#include "tests/unit/valgrind.h"
 
 #define LONG_USEC (25 * USEC_PER_SEC)
 #define HOPS      100000 /* some seconds, if nobody ends it */
@@ -116,6 +117,8 @@ static void test_hopping_process_is_ended_beside_another(void **state)
         struct script other = {0};
 
         (void)state;
+        if (under_valgrind()) /* /proc/PID/exe is another program there */
+                skip();
         serve(&other, (char[]){"echo ready >&2; exec sleep 60"});
         assert_hopping_process_is_ended();
         assert_hopping_process_is_ended();
