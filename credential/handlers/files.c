@@ -5,6 +5,7 @@
  */
 #include "credential/handlers/files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ static int copy_file(const struct access *access, const struct record_pair *cred
 
         if (r < 0)
                 return r;
+        assert(bytes);
         r = write_access_file(access, credential->name, bytes, size, error);
         explicit_bzero(bytes, size);
         free(bytes);
