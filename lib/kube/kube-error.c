@@ -179,19 +179,36 @@ bool kube_error_is_withheld(const struct kube_error *error)
                (error->http_status == 403 || error->http_status == 404);
 }
 
+/* What is said of our rights: `widgets "a" is forbidden: User "x" cannot ...`. Names alone stand before the first colon, so
+ * nobody else's text does. */
+static bool is_about_rights(const char *message)
+{
+        static const char *const words[] = {
+                "forbidden: User \"",
+                "forbidden: cannot set blockOwnerDeletion", /* OwnerReferencesPermissionEnforcement */
+                "forbidden: cannot set an ownerRef",        /* likewise */
+        };
+        const char *colon = message ? strstr(message, ": ") : NULL, *start;
+
+        if (!colon || colon - message < (ptrdiff_t)strlen("forbidden"))
+                return false;
+        start = colon - strlen("forbidden");
+        for (size_t i = 0; i < ELEMENTS(words); i++)
+                if (strncmp(start, words[i], strlen(words[i])) == 0)
+                        return true;
+        return false;
+}
+
 /* 403 is also what admission says of one object, after our rights were found to suffice. Nothing but the
- * words tells that: the server's own plugins and webhooks have the reason of the authorizer. KUBE_BLAME_COUNT: words
- * that are not known. */
-static enum kube_blame known_forbidden(const char *message)
+ * words tells that: the server's own plugins and webhooks have the reason of the authorizer. Who writes an object chooses
+ * what a plugin finds wrong with it, and perhaps what it quotes; so words that are not known blame the object, unless
+ * no admission has looked. */
+static enum kube_blame blame_forbidden(const struct kube_error *error)
 {
         static const struct {
                 const char *words;
                 enum kube_blame blame;
         } said[] = {
-                {"forbidden: User \"", KUBE_BLAME_RIGHTS},
-                {"you can't set finalizers on",
-                 KUBE_BLAME_RIGHTS}, /* OwnerReferencesPermissionEnforcement */
-                {"you can't delete", KUBE_BLAME_RIGHTS},
                 {"denied the request", KUBE_BLAME_REQUEST}, /* admission webhook "x" ... */
                 {"ValidatingAdmissionPolicy", KUBE_BLAME_REQUEST},
                 {"violates PodSecurity", KUBE_BLAME_REQUEST},
@@ -203,19 +220,12 @@ static enum kube_blame known_forbidden(const char *message)
                 {"it is being terminated", KUBE_BLAME_OBJECT}, /* its namespace */
         };
 
+        if (error->of_read || is_about_rights(error->message))
+                return KUBE_BLAME_RIGHTS;
         for (size_t i = 0; i < ELEMENTS(said); i++)
-                if (contains(message, said[i].words))
+                if (contains(error->message, said[i].words))
                         return said[i].blame;
-        return KUBE_BLAME_COUNT;
-}
-
-/* Only what the authorizer itself says is about our rights: who writes an object chooses what a plugin finds wrong with
- * it, and there are many plugins. */
-static enum kube_blame blame_forbidden(const struct kube_error *error)
-{
-        enum kube_blame blame = known_forbidden(error->message);
-
-        return blame != KUBE_BLAME_COUNT ? blame : error->of_read ? KUBE_BLAME_RIGHTS : KUBE_BLAME_OBJECT;
+        return KUBE_BLAME_OBJECT;
 }
 
 enum kube_blame kube_error_blame(const struct kube_error *error)
@@ -248,10 +258,7 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
 
 const char *kube_error_rights_advice(const struct kube_error *error)
 {
-        enum kube_blame known =
-                error->http_status == 403 ? known_forbidden(error->message) : KUBE_BLAME_SERVER;
-
-        return known == KUBE_BLAME_RIGHTS || known == KUBE_BLAME_COUNT
+        return error->http_status == 403 && kube_error_blame(error) == KUBE_BLAME_RIGHTS
                        ? "; the operator's user lacks this right (RBAC), `reconciledctl rbac` prints all it needs"
                        : "";
 }

@@ -214,30 +214,39 @@ static size_t table_mark(struct table *table)
         return count;
 }
 
-static bool group_is_ours(const struct table *table, pid_t group)
+static int compare_groups(const void *a, const void *b)
 {
-        for (size_t i = 0; i < table->count; i++)
-                if (table->entry[i].group == group && !table->entry[i].ours)
-                        return false;
-        return group > 1;
+        const struct entry *first = a, *second = b;
+
+        return (first->group > second->group) - (first->group < second->group);
 }
 
 /* A group gets a signal as a whole, so no fork in it escapes; that of a zombie as well, which may have forked
  * after the table was read. */
+static void kill_group(const struct entry *member, size_t count)
+{
+        size_t ours = 0;
+
+        for (size_t i = 0; i < count; i++)
+                ours += member[i].ours;
+        if (ours == count && member->group > 1 && member->group != getpgrp()) {
+                (void)sys_kill(-member->group, SIGKILL);
+                return;
+        }
+        for (size_t i = 0; i < count; i++)
+                if (member[i].ours && !member[i].zombie)
+                        (void)sys_kill(member[i].pid, SIGKILL);
+}
+
+/* However many groups there are: a handler decides that. */
 static void table_kill(const struct table *table)
 {
-        pid_t group = 0;
-
-        for (size_t i = 0; i < table->count; i++) {
-                const struct entry *entry = &table->entry[i];
-
-                if (!entry->ours || (group > 0 && entry->group == group))
-                        continue;
-                group = group_is_ours(table, entry->group) ? entry->group : 0;
-                if (group > 0)
-                        (void)sys_kill(-group, SIGKILL);
-                else if (!entry->zombie)
-                        (void)sys_kill(entry->pid, SIGKILL);
+        qsort(table->entry, table->count, sizeof(*table->entry), compare_groups);
+        for (size_t first = 0, next; first < table->count; first = next) {
+                for (next = first + 1;
+                     next < table->count && table->entry[next].group == table->entry[first].group;)
+                        next++;
+                kill_group(&table->entry[first], next - first);
         }
 }
 

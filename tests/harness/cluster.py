@@ -65,6 +65,18 @@ class Cluster:
         self.api = None
 
     def start(self):
+        """A port that was free may be taken before it is used: then others are tried."""
+        for _ in range(3):
+            try:
+                return self._start()
+            except RuntimeError:
+                if "address already in use" not in self.log("etcd") or self.server:
+                    raise
+                (self.folder / "etcd.log").unlink()
+                shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+        raise RuntimeError("there are no free ports")
+
+    def _start(self):
         client, peer, self.port = free_ports(3)
         self.etcd_url = f"http://127.0.0.1:{client}"
         _make_certificates(self.folder)
@@ -88,7 +100,7 @@ class Cluster:
             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-cluster", f"default=http://127.0.0.1:{peer}"])
-        wait_until(lambda: self._etcd("/v3/maintenance/status"), lambda: f"etcd; its log:\n{self.log('etcd')[-5000:]}", 60)
+        wait_until(lambda: self._is_running("etcd", self.etcd) and self._etcd("/v3/maintenance/status"), lambda: f"etcd; its log:\n{self.log('etcd')[-5000:]}", 60)
 
     def launch_server(self):
         """Without waiting for anything; is_ready() tells how it goes on."""
@@ -108,11 +120,14 @@ class Cluster:
         wait_until(self._ready, lambda: f"kube-apiserver to be ready; its log:\n{self.log('kube-apiserver')[-5000:]}",
                    deadline=90, interval=0.1)
 
+    def _is_running(self, name, popen):
+        if popen.poll() is not None:
+            raise RuntimeError(f"{name} ended with {popen.returncode}:\n{self.log(name)[-5000:]}")
+        return True
+
     def _ready(self):
-        for name, popen in (("etcd", self.etcd), ("kube-apiserver", self.server)):
-            if popen.poll() is not None:
-                raise RuntimeError(f"{name} ended with {popen.returncode}:\n{self.log(name)[-5000:]}")
-        return (self.api.raw("GET", "/readyz").code == 200
+        return (self._is_running("etcd", self.etcd) and self._is_running("kube-apiserver", self.server)
+                and self.api.raw("GET", "/readyz").code == 200
                 and self.api.raw("GET", "/api/v1/namespaces/default").code == 200
                 and self.api.raw("GET", "/api/v1/namespaces/kube-system").code == 200)
 

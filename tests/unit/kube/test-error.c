@@ -231,6 +231,48 @@ static void test_what_follows(void **state)
         }
 }
 
+/* Whom a 403 blames. What a webhook or a plugin quotes may be any text of whoever wrote the object. */
+static void test_whom_a_refusal_blames(void **state)
+{
+        static const struct {
+                const char *message;
+                bool of_read;
+                enum kube_blame blame;
+        } refusal[] = {
+                {"widgets \"a\" is forbidden: User \"x\" cannot patch resource \"widgets\"", false,
+                 KUBE_BLAME_RIGHTS},
+                {"clusterroles \"system:a\" is forbidden: User \"x\" cannot patch", false,
+                 KUBE_BLAME_RIGHTS},
+                {"forbidden: User \"x\" cannot get path \"/version\"", true, KUBE_BLAME_RIGHTS},
+                {"configmaps \"a\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a "
+                 "resource you can't set finalizers on: , <nil>",
+                 false, KUBE_BLAME_RIGHTS},
+                {"no", true, KUBE_BLAME_RIGHTS},
+                {"no", false, KUBE_BLAME_OBJECT},
+                {"pods \"a\" is forbidden: maximum cpu usage per Container is 1", false, KUBE_BLAME_OBJECT},
+                {"persistentvolumeclaims \"a\" is forbidden: only dynamically provisioned pvc can be resized",
+                 false, KUBE_BLAME_OBJECT},
+                {"admission webhook \"p\" denied the request: forbidden: User \"x\" cannot patch", false,
+                 KUBE_BLAME_REQUEST},
+                {"widgets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: forbidden: User \"x\"",
+                 false, KUBE_BLAME_REQUEST},
+                {"pods \"a\" is forbidden: bad label: forbidden: cannot set an ownerRef", false,
+                 KUBE_BLAME_OBJECT},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(refusal); i++) {
+                struct kube_error error = {.failure = KUBE_FAILURE_HTTP,
+                                           .http_status = 403,
+                                           .of_read = refusal[i].of_read,
+                                           .message = (char *)(uintptr_t)refusal[i].message};
+                bool advice = kube_error_rights_advice(&error)[0] != '\0';
+
+                assert_int_equal(kube_error_blame(&error), refusal[i].blame);
+                assert_int_equal(advice, refusal[i].blame == KUBE_BLAME_RIGHTS);
+        }
+}
+
 static void test_names(void **state)
 {
         (void)state;
@@ -248,6 +290,7 @@ int main(void)
                 cmocka_unit_test(test_header_stays_unless_the_body_knows_better),
                 cmocka_unit_test(test_copy_and_own_message),
                 cmocka_unit_test(test_not_found),
+                cmocka_unit_test(test_whom_a_refusal_blames),
                 cmocka_unit_test(test_what_follows),
                 cmocka_unit_test(test_names),
         };
