@@ -16,7 +16,7 @@ bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR)
 void ctl_line(const char *format, ...) _printf_(1, 2);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
 void ctl_print_yaml(const cJSON *answer);
-/* What was done: a line, or for programs the answer (NULL: nothing more), which gets the members done and
+/* Tells what was done: prints a line, or for programs the answer (may be NULL), to which it adds the members done and
  * message. Returns the exit code. */
 int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
 

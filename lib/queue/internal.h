@@ -177,8 +177,8 @@ void tenant_leave(struct queue *queue, struct entry *entry); /* the entry goes *
 /* Into the entry's line and out of it. again: in front, as if it had not been picked. */
 void tenant_wait(struct queue *queue, struct entry *entry, bool again);
 void tenant_wait_over(struct queue *queue, struct entry *entry);
-/* What is delayed: in, out, and the one that is due next; NULL: none is due. Of tenants whose keys are due
- * each has its turn, so one of them with many such keys holds up nobody else's. */
+/* Put an entry among the delayed ones, take it out, and find the one to release next (NULL if none is due). Tenants with
+ * keys that are due take turns, so one that has many holds up nobody else's. */
 void tenant_delay(struct queue *queue, struct entry *entry);
 void tenant_delay_over(struct queue *queue, struct entry *entry);
 struct entry *tenant_due(struct queue *queue, uint64_t now);

@@ -101,7 +101,7 @@ const struct rk_value *rk_at(const struct rk_value *list, size_t index); /* entr
  * %s may be a key as well. A mistake in the template ends the process. */
 struct rk_value *rk_build(struct rk_request *request, const char *template, ...);
 
-/* Of a list or an object: entries may be added to the copy, and are the same ones as in the original. */
+/* A shallow copy of a list or an object: it shares its entries with the original, and may get more of its own. */
 struct rk_value *rk_copy(struct rk_request *request, const struct rk_value *value);
 
 /* Adds to the end of a list. */

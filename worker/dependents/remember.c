@@ -223,7 +223,7 @@ static int check_room(struct run *run, size_t ours)
                           ours, count.size);
 }
 
-/* What is wanted, and what is known and not settled yet. */
+/* Children of the answer, and known ones that are not settled yet. */
 static int write_list(struct dependents *dependents, struct text *body)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY;

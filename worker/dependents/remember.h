@@ -8,8 +8,8 @@
 int remember_read(struct dependents *dependents);
 /* 0; negative: the object is the parent of another tool's ApplySet, and the run has ended. */
 _warn_unused_ int remember_check_set(struct run *run);
-/* Writes the list: what is wanted, and what is known and not settled yet. 0; -EAGAIN: others have written to the object, and
- * what stands there is known now; another negative: it cannot be sent, or the run has ended. */
+/* Writes the list of children: those of the answer, and known ones that are not settled yet. 0; -EAGAIN: others have written
+ * to the object, and its present list is known now; another negative: it cannot be sent, or the run has ended. */
 _warn_unused_ int remember_send(struct dependents *dependents) _suspends_;
 /* A phase (children.c): nothing is made that is not remembered. */
 _warn_unused_ int remember_wanted(struct dependents *dependents) _suspends_;

@@ -30,7 +30,7 @@ static int has_patch(struct run *run)
         return run->answer.patch && merge_effect_on(object_json(run), NULL, run->answer.patch) != MERGE_SAME;
 }
 
-/* It is for the object that the handler has seen, and for no other. */
+/* The patch carries the resourceVersion that the handler has seen: it fits no other state of the object. */
 static int send_patch(struct run *run) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;

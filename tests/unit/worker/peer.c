@@ -16,6 +16,7 @@
 
 #include "base/duration.h"
 #include "ipc/child.h"
+#include "object/keyed-hash.h"
 #include "os/descendants.h"
 #include "os/syscall.h"
 #include "store/record.h"
@@ -23,7 +24,16 @@
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 
-const char *peer_worker;
+static const char *peer_worker; /* the program */
+
+bool peer_prepare(int argc, char *argv[])
+{
+        if (argc != 2)
+                return false;
+        peer_worker = argv[1];
+        signal(SIGPIPE, SIG_IGN);
+        return sys_set_subreaper() >= 0 && keyed_hash_begin(PEER_HASH_KEY, SIPHASH_KEY_SIZE) >= 0;
+}
 
 /* ---- files */
 

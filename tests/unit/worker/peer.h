@@ -41,7 +41,8 @@ struct peer {
         struct text requests; /* "METHOD PATH BODY\n" */
 };
 
-extern const char *peer_worker; /* the program */
+/* For main(): the program is the only argument. false: the tests cannot run. */
+bool peer_prepare(int argc, char *argv[]);
 
 int peer_setup(void **state);
 int peer_teardown(void **state);

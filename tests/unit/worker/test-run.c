@@ -636,11 +636,5 @@ int main(int argc, char **argv)
                 TEST(test_kind_not_served),
         };
 
-        if (argc != 2)
-                return 1;
-        peer_worker = argv[1];
-        signal(SIGPIPE, SIG_IGN);
-        if (sys_set_subreaper() < 0 || keyed_hash_begin(PEER_HASH_KEY, SIPHASH_KEY_SIZE) < 0)
-                return 1;
-        return cmocka_run_group_tests(test, NULL, NULL);
+        return peer_prepare(argc, argv) ? cmocka_run_group_tests(test, NULL, NULL) : 1;
 }

@@ -13,7 +13,7 @@
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
-/* Whoever may create the object has written both the lists and what is looked for in them. */
+/* Counts work: a tenant writes both the lists and the keys that are looked for in them, and must not hold up a worker. */
 struct picking {
         size_t steps; /* members that were looked at, and bytes that were compared */
 };

@@ -153,8 +153,8 @@ static bool is_wanted(const struct dependents *dependents, const struct dependen
         return false;
 }
 
-/* What is wanted, and what is not given up yet. 0; -EAGAIN: others have written to the object, and all begins again; another
- * negative: it cannot be sent, or the run has ended. */
+/* Writes the list of patched objects: those of the answer, and those not given up yet. 0; -EAGAIN: others have written to the
+ * object, and all begins again; another negative: it cannot be sent, or the run has ended. */
 static int record(struct dependents *dependents) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
