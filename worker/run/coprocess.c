@@ -11,15 +11,13 @@
 #include "base/duration.h"
 #include "ipc/message-id.h"
 #include "process/streams.h"
-#include "worker/arguments.h"
-#include "worker/limits.h"
 #include "worker/recording.h"
+#include "worker/run/arguments.h"
 #include "worker/run/environment.h"
+#include "worker/run/limits.h"
 #include "worker/run/request.h"
 
-#define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
-#define RESTART_MAX_USEC (30 * USEC_PER_SEC)
-#define LOOK_USEC        (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
+#define LOOK_USEC (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
 struct coprocess {
         struct worker *worker;
@@ -34,8 +32,6 @@ struct coprocess {
         char answered_key[512];          /* and its object */
         uint64_t cpu_told;               /* of the time that it has used, what was reported with runs */
         uint64_t looked_at;              /* CLOCK_BOOTTIME: when its usage was last read */
-        unsigned deaths;                 /* in a row, without an answer between them */
-        uint64_t not_before;             /* CLOCK_BOOTTIME: when it may be started again */
         sd_event_source *timer;          /* of the timeout */
         uint64_t timeout_at;             /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
 };
@@ -167,7 +163,6 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
         coprocess->run = NULL;
         coprocess->answered_id = coprocess->last_id;
         snprintf(coprocess->answered_key, sizeof(coprocess->answered_key), "%s", run->order->key);
-        coprocess->deaths = 0;
         coprocess->runs++;
         look_at_usage(coprocess, run);
         coprocess->timeout_at = 0;
@@ -183,15 +178,6 @@ static void fail_run(struct coprocess *coprocess, const char *why)
 {
         coprocess->timeout_at = 0;
         end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_FAILED, why, strlen(why));
-}
-
-static void note_death(struct coprocess *coprocess)
-{
-        uint64_t pause = RESTART_MIN_USEC << (coprocess->deaths < 10 ? coprocess->deaths : 10);
-
-        coprocess->deaths++;
-        coprocess->not_before =
-                clock_boottime_usec() + (pause < RESTART_MAX_USEC ? pause : RESTART_MAX_USEC);
 }
 
 static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
@@ -225,8 +211,6 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
                 snprintf(why, sizeof(why), "%s", coprocess->failure);
         coprocess->failure[0] = '\0';
         coprocess->ending = false;
-        if (!expected)
-                note_death(coprocess);
         process_free(process);
         if (coprocess->worker->stopping) {
                 fail_run(coprocess, why);
@@ -341,7 +325,6 @@ static void cannot_start(struct coprocess *coprocess, int status)
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
         snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
                  coprocess->watch->config->handler_exec[0].value, strerror(-status));
-        note_death(coprocess);
         if (is_there) {
                 fail_run(coprocess, why);
                 return;
@@ -349,24 +332,15 @@ static void cannot_start(struct coprocess *coprocess, int status)
         end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
 }
 
-/* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for, and after a
- * death there is a pause. */
+/* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for. One that died is
+ * followed at once: the object that it died over has a backoff of its own, and others must not wait for that. */
 static int make_ready(struct coprocess *coprocess) _suspends_
 {
         const struct run *run = coprocess->run;
-        int r = 0;
 
-        while (r >= 0 && coprocess->run && !run->dropped && (!coprocess->process || coprocess->ending)) {
-                uint64_t now = clock_boottime_usec();
-
-                if (coprocess->process)
-                        (void)!fiber_suspend("the end of the former handler process");
-                else if (coprocess->not_before > now)
-                        r = fiber_sleep(coprocess->not_before - now, "the handler to be started again");
-                else
-                        r = launch(coprocess);
-        }
-        return r;
+        while (coprocess->process && coprocess->ending && coprocess->run && !run->dropped)
+                (void)!fiber_suspend("the end of the former handler process");
+        return coprocess->process || !coprocess->run || run->dropped ? 0 : launch(coprocess);
 }
 
 static struct coprocess *coprocess_of(struct run *run)
@@ -418,14 +392,9 @@ bool coprocess_cancel(struct run *run, uint64_t grace_usec)
         static const char why[] = "the run was cut off because the operator stops";
         struct coprocess *coprocess = run->watch->coprocess;
 
-        if (!coprocess || coprocess->run != run)
+        if (!coprocess || coprocess->run != run || !coprocess->process)
                 return false;
-        if (coprocess->process) {
-                end_with_run(coprocess, grace_usec, why);
-                return true;
-        }
-        fail_run(coprocess, why);
-        fiber_cancel(run->fiber); /* the pause before a start is over */
+        end_with_run(coprocess, grace_usec, why);
         return true;
 }
 
