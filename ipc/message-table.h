@@ -220,6 +220,7 @@
         M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
         M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 2048, CHILD_RUNNING | CHILD_STOPPING)          \
         /* worker to supervisor */                                                                          \
+        M(ANSWERED, answered, ROLE_WORKER, ROLE_SUPERVISOR, 64, CHILD_RUNNING | CHILD_STOPPING)             \
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
           CHILD_RUNNING | CHILD_STOPPING)                                                                   \
@@ -382,6 +383,12 @@
 
 #define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
+/* The handler of this run has answered, or none is run: what follows are requests to the API server, and the worker is free for
+ * the next one's handler. Not said of a run that ends at once. busy_usec: for how long nobody else could have it. */
+#define MESSAGE_answered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
+        U64(sequence)                                                                                       \
+        U64(busy_usec)
+
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
  * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
@@ -390,6 +397,7 @@
  * message: of the handler, or the error.
  * changed: an attempt was undone, and the object is another one now than that which failed: it runs at once.
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
+ * busy_usec: as of ANSWERED, and of the whole run.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
@@ -421,6 +429,7 @@
         U64(settle_after_usec)                                                                              \
         U64(held_usec)                                                                                      \
         U64(duration_usec)                                                                                  \
+        U64(busy_usec)                                                                                      \
         U64(handler_cpu_usec)                                                                               \
         U64(handler_memory_peak)                                                                            \
         BOOL(handler_out_of_memory)                                                                         \
@@ -497,7 +506,9 @@
  * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
  * made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none are made.
  * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
- * kept_folder: in memory: what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret. */
+ * kept_folder: in memory: what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret.
+ * window: how many runs it may have begun at once, of which one has a handler at work. slot_file, slot: where it notes
+ * whose code runs, as a watcher does. */
 #define MESSAGE_config_worker_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                       \
         STR(operator_name)                                                                                  \
         STR(former_names)                                                                                   \
@@ -510,6 +521,9 @@
         U64(group_controllers)                                                                              \
         U64(clock_offset)                                                                                   \
         STR(kept_folder)                                                                                    \
+        U64(window)                                                                                         \
+        STR(slot_file)                                                                                      \
+        U64(slot)                                                                                           \
         BIN(hash_key)                                                                                       \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
@@ -618,9 +632,10 @@
 /* A REPORT was passed on: the worker that sent it need not be there for it any more. */
 #define MESSAGE_reported_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(identity)
 
-/* What was given and has not begun is to come back (RESULT_RETURNED). */
+/* What was given and has no handler yet is to come back (RESULT_RETURNED). */
 #define MESSAGE_recall_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(reason)
 
+/* This run is to end, or to come back if it has no handler yet. */
 #define MESSAGE_cancel_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         U64(sequence)                                                                                       \
         STR(reason)

@@ -86,7 +86,7 @@ enum run_result {
         RESULT_BEHIND,        /* the store does not show our own last write yet: nothing ran */
         RESULT_UNNEEDED,    /* it was to run for related objects, but none that it depends on has changed */
         RESULT_STOP,        /* the handler wants the operator to end */
-        RESULT_RETURNED,    /* it waited for another one to end, and has not begun */
+        RESULT_RETURNED,    /* it waited for another one's handler, and has none yet */
         RESULT_UNAVAILABLE, /* the server or the network could not take our request: nobody's failure */
         RESULT_FORBIDDEN,   /* the server refuses us, not what we ask for: 401, 403 */
         RESULT_COUNT

@@ -16,17 +16,31 @@
 
 #define STOP_COMES_USEC (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */
 
-/* The watch that the child is of, or whose object it was busy with. */
-static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child)
+struct assignment *child_is_at(const struct child_slot *child, struct slot_view *ret)
 {
-        const struct queue_run *run;
+        const struct supervisor *supervisor = child->supervisor;
+        struct worker *worker;
 
+        *ret = (struct slot_view){SLOT_IDLE, "", ""};
+        if (child->process.role != ROLE_WATCHER && child->process.role != ROLE_WORKER)
+                return NULL;
+        if (slots_look(supervisor->slots, child_slot_number(child), ret) < 0)
+                *ret = (struct slot_view){SLOT_IDLE, "", ""};
+        if (child->process.role == ROLE_WATCHER)
+                return NULL;
+        worker = &supervisor->controller.worker[child->index];
+        if (ret->stage != SLOT_IDLE && !child->was_killed)
+                return worker_find(worker, ret->key, ret->uid);
+        return worker->given_count == 1 && !worker->given[0].to_send ? &worker->given[0] : NULL;
+}
+
+/* The watch that the child is of, or whose object it was busy with. */
+static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child,
+                              const struct assignment *run)
+{
         if (child && child->process.role == ROLE_WATCHER)
                 return supervisor->controller.watch[child->index].config->name;
-        if (!child || child->process.role != ROLE_WORKER)
-                return NULL;
-        run = worker_run(&supervisor->controller.worker[child->index]);
-        return run ? supervisor->controller.watch[run->watch].config->name : NULL;
+        return run ? supervisor->controller.watch[run->run.watch].config->name : NULL;
 }
 
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
@@ -43,19 +57,19 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         va_start(arguments, format);
         vsnprintf(end->cause, sizeof(end->cause), format, arguments);
         va_end(arguments);
-        end->view = (struct slot_view){SLOT_IDLE, "", ""};
-        if (blames && child->process.role == ROLE_WATCHER &&
-            slots_look(supervisor->slots, child->index, &end->view) >= 0)
+        end->run = child ? child_is_at(child, &end->view) : NULL;
+        if (blames && child->process.role == ROLE_WATCHER && end->view.stage != SLOT_IDLE)
                 key = end->view.key;
-        if (child && !key)
-                key = child_busy_with(child);
+        if (end->run && !key)
+                key = end->run->run.key;
         if (child)
                 snprintf(pid, sizeof(pid), "%d", child->process.pid);
         snprintf(code, sizeof(code), "%d", exit_code);
         log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
                   LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child->process.role) : NULL},
-                             {"RECONCILED_WATCH", watch_name(supervisor, child)}, {"RECONCILED_KEY", key},
-                             {"RECONCILED_PID", pid}, {"RECONCILED_EXIT_CODE", code}),
+                             {"RECONCILED_WATCH", watch_name(supervisor, child, end->run)},
+                             {"RECONCILED_KEY", key}, {"RECONCILED_PID", pid},
+                             {"RECONCILED_EXIT_CODE", code}),
                   "%s%s%s; the operator ends with exit code %d (%s)", end->cause,
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));

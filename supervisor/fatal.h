@@ -16,7 +16,8 @@ struct supervisor;
 struct supervisor_end {
         bool pending;                   /* teardown_begin() is to be called */
         const struct child_slot *child; /* its object is to blame; NULL: no object is */
-        struct slot_view view;          /* of a watcher: the object that it was at */
+        struct slot_view view;          /* the object that it was at */
+        struct assignment *run;         /* of a worker: the run of this object; NULL: it was at none */
         char cause[1024];               /* for the termination message */
         char suspicion[1024]; /* the cause, unless a stop explains it until the timer is over ... */
         const struct child_slot *suspicious; /* ... and the child */
@@ -25,6 +26,9 @@ struct supervisor_end {
 
 /* child, key: may be NULL; key: of the object that it ends for. The first call counts, the others are
  * consequences. */
+/* Of a worker: whose code it runs, by its slot; or the only run that it has. NULL: that is unknown, or it is a watcher, and
+ * then *ret says which object it is at. What a SIGKILL ends is to blame for nothing that it runs at that moment. */
+struct assignment *child_is_at(const struct child_slot *child, struct slot_view *ret);
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
                       const char *key, const char *format, ...) _printf_(5, 6);
 /* The same (EXIT_CODE_SOFTWARE) a moment later, unless a stop was requested by then. The first of several

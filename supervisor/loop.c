@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "controller/settle.h"
 #include "supervisor/carry-out.h"
@@ -47,7 +48,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
                 if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
-                if (worker->given_count < 2)
+                if (worker_unanswered(worker) < 2)
                         return 0;
                 if (worker->expected_usec / 2 < usec)
                         usec = worker->expected_usec / 2;

@@ -142,7 +142,9 @@ static int add_slots(struct supervisor *supervisor)
         if (!supervisor->slots_path)
                 return -ENOMEM;
         supervisor->life.runtime_kept = access(supervisor->slots_path, F_OK) == 0;
-        return slots_new(supervisor->slots_path, supervisor->controller.watch_room, &supervisor->slots);
+        return slots_new(supervisor->slots_path,
+                         supervisor->controller.watch_room + supervisor->config->workers,
+                         &supervisor->slots);
 }
 
 static int init_parts(struct supervisor *supervisor)

@@ -76,7 +76,7 @@ struct supervisor {
         sd_event_source *listen_timer; /* loop.c */
 
         struct watch_place *place; /* one for each place of the controller's */
-        struct slots *slots;       /* of the watchers: which object each is at */
+        struct slots *slots;       /* of watchers and workers: which object each is at */
         char *slots_path;
 
         struct {

@@ -96,7 +96,7 @@ static void blame(struct supervisor *supervisor)
         if (!end->child)
                 return;
         if (end->child->process.role == ROLE_WORKER)
-                blame_worker(&controller->worker[end->child->index], end->cause);
+                blame_worker(&controller->worker[end->child->index], end->run, end->cause);
         if (end->child->process.role == ROLE_WATCHER && end->view.stage != SLOT_IDLE)
                 doubt_blame(&controller->watch[end->child->index], end->view.key, end->view.uid,
                             end->view.stage != SLOT_PROGRAM, end->cause);

@@ -153,7 +153,7 @@ static int open_store(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }
 
-static void on_warning(const char *text, void *userdata)
+static void on_warning(const char *text, const struct fiber *asker _unused_, void *userdata)
 {
         const struct watcher *watcher = userdata;
 

@@ -22,10 +22,8 @@
 
 struct recording {
         struct worker *worker;
-        int folder;        /* -1: by hand, or it cannot be used */
-        int fd;            /* by hand: the one file */
-        struct text lines; /* of the run under way */
-        bool has_request;
+        int folder; /* -1: by hand, or it cannot be used */
+        int fd;     /* by hand: the one file */
         bool failure_told;
         unsigned written;
         uint64_t last_name;
@@ -70,7 +68,8 @@ static void prune(const struct recording *recording)
 }
 
 /* Makes a new file: one that a former worker with our PID, or somebody else, has left is not written to. */
-static int write_recording(const struct recording *recording, const char *hidden, const char *name)
+static int write_recording(const struct recording *recording, const struct text *lines, const char *hidden,
+                           const char *name)
 {
         _cleanup_close_ int fd = -1;
         int r;
@@ -78,7 +77,7 @@ static int write_recording(const struct recording *recording, const char *hidden
         if (unlinkat(recording->folder, hidden, 0) < 0 && errno != ENOENT)
                 return -errno;
         fd = openat(recording->folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : file_write_all(fd, recording->lines.data, recording->lines.size);
+        r = fd < 0 ? -errno : file_write_all(fd, lines->data, lines->size);
         if (r >= 0 && renameat(recording->folder, hidden, recording->folder, name) < 0)
                 r = -errno;
         if (fd >= 0 && r < 0)
@@ -87,18 +86,18 @@ static int write_recording(const struct recording *recording, const char *hidden
 }
 
 /* Names sort by time; a worker uses none twice. */
-static void keep_run(struct recording *recording)
+static void keep_run(struct recording *recording, const struct text *lines)
 {
         char name[64], hidden[32];
         uint64_t now = clock_realtime_usec();
         int r;
 
-        if (recording->folder < 0 || recording->lines.failed)
+        if (recording->folder < 0 || lines->failed)
                 return;
         recording->last_name = now > recording->last_name ? now : recording->last_name + 1;
         snprintf(name, sizeof(name), "%020" PRIu64 "-%d.jsonl", recording->last_name, getpid());
         snprintf(hidden, sizeof(hidden), ".%d.new", getpid());
-        r = write_recording(recording, hidden, name);
+        r = write_recording(recording, lines, hidden, name);
         if (r < 0)
                 tell_failure(recording, hidden, -r);
         if (recording->written++ % PRUNE_EVERY == 0)
@@ -107,62 +106,60 @@ static void keep_run(struct recording *recording)
 
 /* ---- lines */
 
-static void line_begin(struct recording *recording, const char *type)
+static void line_begin(struct text *lines, const char *type)
 {
-        text_printf(&recording->lines, "{\"type\":\"%s\"", type);
+        text_printf(lines, "{\"type\":\"%s\"", type);
 }
 
-static void record_text(struct recording *recording, const char *name, const char *value)
+static void record_text(struct text *lines, const char *name, const char *value)
 {
-        text_printf(&recording->lines, ",\"%s\":", name);
-        text_json_string(&recording->lines, value ? value : "");
+        text_printf(lines, ",\"%s\":", name);
+        text_json_string(lines, value ? value : "");
 }
 
-static void add_number(struct recording *recording, const char *name, uint64_t value)
+static void add_number(struct text *lines, const char *name, uint64_t value)
 {
-        text_printf(&recording->lines, ",\"%s\":%" PRIu64, name, value);
+        text_printf(lines, ",\"%s\":%" PRIu64, name, value);
 }
 
 /* true: something of it was left out. */
-static bool add_body(struct recording *recording, const char *name, const char *bytes, size_t size,
-                     bool confidential)
+static bool add_body(const struct recording *recording, struct text *lines, const char *name,
+                     const char *bytes, size_t size, bool confidential)
 {
         bool redacted = false;
 
-        text_printf(&recording->lines, ",\"%s\":", name);
-        redact_append(recording->worker, &recording->lines, bytes ? bytes : "", size, confidential,
-                      &redacted);
+        text_printf(lines, ",\"%s\":", name);
+        redact_append(recording->worker, lines, bytes ? bytes : "", size, confidential, &redacted);
         return redacted;
 }
 
-static void add_redacted(struct recording *recording)
+static void add_redacted(struct text *lines)
 {
-        text_append_string(&recording->lines, ",\"redacted\":true");
+        text_append_string(lines, ",\"redacted\":true");
 }
 
-static void line_end(struct recording *recording)
+static void line_end(struct recording *recording, struct text *lines)
 {
         int r;
 
-        text_append_string(&recording->lines, "}\n");
+        text_append_string(lines, "}\n");
         if (recording->fd < 0)
                 return;
-        r = recording->lines.failed
-                    ? -ENOMEM
-                    : file_write_all(recording->fd, recording->lines.data, recording->lines.size);
+        r = lines->failed ? -ENOMEM : file_write_all(recording->fd, lines->data, lines->size);
         if (r < 0)
                 tell_failure(recording, recording->worker->config->trace_file, -r);
-        text_clear(&recording->lines);
+        text_clear(lines);
 }
 
 static void add_content(struct run *run, const char *type, const char *bytes, size_t size)
 {
         struct recording *recording = run->worker->recording;
 
-        line_begin(recording, type);
-        if (run->watch->config->confidential || add_body(recording, "body", bytes, size, false))
-                add_redacted(recording);
-        line_end(recording);
+        line_begin(&run->record, type);
+        if (run->watch->config->confidential ||
+            add_body(recording, &run->record, "body", bytes, size, false))
+                add_redacted(&run->record);
+        line_end(recording, &run->record);
 }
 
 /* ---- what happens */
@@ -170,21 +167,20 @@ static void add_content(struct run *run, const char *type, const char *bytes, si
 void recording_request(struct run *run, const struct text *request)
 {
         struct recording *recording = run->worker->recording;
+        struct text *lines = &run->record;
 
         if (!recording)
                 return;
-        if (recording->fd < 0)
-                text_clear(&recording->lines);
-        recording->has_request = true;
-        line_begin(recording, "run");
-        record_text(recording, "watch", run->order->watch);
-        record_text(recording, "key", run->order->key);
-        record_text(recording, "uid", run->order->uid);
-        record_text(recording, "action", run_action_name(run->action));
-        record_text(recording, "reason", run_reason_name(run->order->reason));
-        add_number(recording, "attempt", run->order->attempt);
-        add_number(recording, "time", clock_realtime_usec());
-        line_end(recording);
+        text_clear(lines);
+        line_begin(lines, "run");
+        record_text(lines, "watch", run->order->watch);
+        record_text(lines, "key", run->order->key);
+        record_text(lines, "uid", run->order->uid);
+        record_text(lines, "action", run_action_name(run->action));
+        record_text(lines, "reason", run_reason_name(run->order->reason));
+        add_number(lines, "attempt", run->order->attempt);
+        add_number(lines, "time", clock_realtime_usec());
+        line_end(recording, lines);
         add_content(run, "request", request->data, request->size);
 }
 
@@ -197,20 +193,19 @@ void recording_answer(struct run *run, const char *answer, size_t size)
 void recording_end(struct run *run, enum run_result result, const char *text)
 {
         struct recording *recording = run->worker->recording;
+        struct text *lines = &run->record;
 
-        if (!recording || (recording->fd < 0 && !recording->has_request))
+        if (!recording || (recording->fd < 0 && lines->size == 0)) /* no request was made */
                 return;
-        line_begin(recording, "end");
-        record_text(recording, "result", run_result_name(result));
-        record_text(recording, "message", text);
-        add_number(recording, "requeueAfterUsec", run->answer.requeue_after_usec);
-        add_number(recording, "durationUsec", clock_boottime_usec() - run->started);
-        add_number(recording, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
-        line_end(recording);
+        line_begin(lines, "end");
+        record_text(lines, "result", run_result_name(result));
+        record_text(lines, "message", text);
+        add_number(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
+        add_number(lines, "durationUsec", clock_boottime_usec() - run->started);
+        add_number(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
+        line_end(recording, lines);
         if (recording->fd < 0)
-                keep_run(recording);
-        recording->has_request = false;
-        text_clear(&recording->lines);
+                keep_run(recording, lines);
 }
 
 /* A patch of a Secret does not name its kind, but its path does. */
@@ -239,21 +234,23 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
         const struct kube_response *response = exchange->response;
         bool confidential = speaks_of_confidential(recording->worker, exchange->path), redacted;
         char words[CONFIDENTIAL_WORDS_MAX];
+        _cleanup_text_ struct text lines = TEXT_EMPTY;
 
-        line_begin(recording, "exchange");
-        record_text(recording, "method", exchange->method);
-        record_text(recording, "path", exchange->path);
-        redacted = add_body(recording, "sent", exchange->body, exchange->body_size, confidential);
-        add_number(recording, "status", (uint64_t)response->http_status);
-        record_text(recording, "error",
+        line_begin(&lines, "exchange");
+        record_text(&lines, "method", exchange->method);
+        record_text(&lines, "path", exchange->path);
+        redacted = add_body(recording, &lines, "sent", exchange->body, exchange->body_size, confidential);
+        add_number(&lines, "status", (uint64_t)response->http_status);
+        record_text(&lines, "error",
                     response->error.failure == KUBE_FAILURE_NONE
                             ? ""
                             : confidential_words(confidential, &response->error, words, sizeof(words)));
-        redacted = add_body(recording, "received", response->body, response->body_size, confidential) ||
-                   redacted;
+        redacted =
+                add_body(recording, &lines, "received", response->body, response->body_size, confidential) ||
+                redacted;
         if (redacted)
-                add_redacted(recording);
-        line_end(recording);
+                add_redacted(&lines);
+        line_end(recording, &lines);
 }
 
 /* ---- its life */
@@ -324,6 +321,5 @@ void recording_free(struct recording *recording)
                 close(recording->fd);
         if (recording->folder >= 0)
                 close(recording->folder);
-        text_done(&recording->lines);
         free(recording);
 }

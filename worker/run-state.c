@@ -42,13 +42,6 @@ int run_cut_off(struct run *run)
         return run_finish(run, RESULT_CANCELLED, "the run was cut off because the operator stops");
 }
 
-int run_request(struct run *run, const struct kube_request *request, struct kube_answer *ret)
-{
-        int r = kube_ask(run->worker->client, request, ret);
-
-        return r == -ECANCELED ? run_cut_off(run) : r;
-}
-
 static void run_forget_last_write(struct run *run)
 {
         struct record_write *write = &run->writes.item[--run->writes.count];

@@ -35,6 +35,7 @@ enum run_next {
 };
 
 struct run {
+        struct run *next; /* in the worker's list */
         struct worker *worker;
         struct worker_watch *watch;
         struct fiber *fiber;
@@ -46,7 +47,9 @@ struct run {
                 enum run_result result;
                 char *text; /* NULL: no memory for it */
         } end;
-        bool dropped; /* the worker ends, and nobody hears of the run's end */
+        bool dropped;                                /* the worker ends, and nobody hears of the run's end */
+        bool goes_back, waits_for_turn, answer_told; /* waiting.c */
+        uint64_t turn_since, idle_since, idle_usec;  /* CLOCK_BOOTTIME; likewise */
         bool cancelled;
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
@@ -61,6 +64,7 @@ struct run {
         char *recorded;         /* in a replay: the request, sent in place of one that is built */
         struct {
                 char *json; /* the related objects, as an array; NULL: the watch has none */
+                size_t size;
                 uint64_t fingerprint;
         } related;
 
@@ -78,7 +82,8 @@ struct run {
                 int wait_status;
                 struct process_usage usage; /* in this run */
                 bool out_of_memory;
-        } handler; /* run/handler.c, run/coprocess.c */
+        } handler;          /* run/handler.c, run/coprocess.c */
+        struct text record; /* recording.c */
         struct answer answer;
         bool answered; /* the handler has, or need not; before that, things are made ready for it */
 
@@ -127,10 +132,6 @@ int run_cut_off(struct run *run);
 /* A wrong checksum was read in the store of this watch (the run's own, or one that it owns or relates to):
  * ends the worker, and the next start builds that store anew. Returns -ECANCELED. */
 int run_store_damaged(struct run *run, const struct record_watch *config);
-
-/* A request of the run, as kube_ask(); if the worker stops, the run was cut off. */
-_warn_unused_ int run_request(struct run *run, const struct kube_request *request,
-                              struct kube_answer *ret) _suspends_;
 
 /* Notes what the run has done to a child, for DONE and Events; without memory it is counted alone. */
 void run_note_write(struct run *run, enum child_write what, const char *object, const char *fields);

@@ -8,18 +8,21 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "object/keyed-hash.h"
+#include "os/slot.h"
 #include "os/syscall.h"
 #include "worker/dependents/applied.h"
 #include "worker/kinds.h"
 #include "worker/recording.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/run.h"
-#include "worker/run/waiting.h"
+#include "worker/waiting.h"
 #include "worker/watch.h"
 #include "worker/write/event.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone, and all must end within a second */
+
+#define REQUESTS_MAX 8 /* in flight, with a connection each */
 
 #define EVENTS_GRACE_USEC (500 * USEC_PER_MSEC)
 
@@ -34,7 +37,7 @@ static void stop_coprocesses(struct worker *worker, uint64_t grace_usec)
 
 static void part_ended(struct worker *worker)
 {
-        bool left = worker->run != NULL;
+        bool left = worker->runs != NULL;
 
         left = left || (!worker->events_over && recorder_is_busy(worker->recorder));
         for (size_t i = 0; i < worker->watch_count; i++)
@@ -45,7 +48,7 @@ static void part_ended(struct worker *worker)
 
 static void run_ended(struct worker *worker)
 {
-        if (worker->stopping) {
+        if (worker->stopping && !worker->at_handler) { /* no other one begins */
                 process_no_more();
                 stop_coprocesses(worker, COPROCESS_GRACE_USEC);
         }
@@ -60,10 +63,32 @@ static void on_worker_unusable(const char *reason, void *userdata)
                     "no request can be sent to the API server: %s", reason);
 }
 
-static void on_warning(const char *text, void *userdata)
+static struct run *run_of(const struct worker *worker, const struct fiber *fiber)
+{
+        struct run *run = worker->runs;
+
+        while (run && run->fiber != fiber)
+                run = run->next;
+        return run;
+}
+
+/* fiber: goes on now; NULL: the loop does. */
+static void on_switch(const struct fiber *fiber, void *userdata)
 {
         const struct worker *worker = userdata;
-        const struct message_run *order = worker->run ? worker->run->order : NULL;
+        const struct run *run = fiber ? run_of(worker, fiber) : NULL;
+
+        if (run)
+                slot_set(worker->slot, SLOT_READING, run->order->key, run->order->uid);
+        else
+                slot_clear(worker->slot);
+}
+
+static void on_warning(const char *text, const struct fiber *asker, void *userdata)
+{
+        const struct worker *worker = userdata;
+        const struct run *run = asker ? run_of(worker, asker) : NULL;
+        const struct message_run *order = run ? run->order : NULL;
 
         if (order)
                 log_write(LOG_WARNING, NULL,
@@ -83,6 +108,7 @@ static int on_worker_config(struct child *child, struct message **config)
 
         if ((*config)->type != MESSAGE_CONFIG_WORKER || worker->config)
                 return -EPROTO;
+        worker->carry_out = run_carry_out;
         worker->on_run_ended = run_ended;
         worker->on_part_ended = part_ended;
         worker->config_message = TAKE_PTR(*config);
@@ -96,9 +122,14 @@ static int on_worker_config(struct child *child, struct message **config)
         if (r >= 0)
                 r = fibers_new(child->event, &worker->fibers);
         if (r >= 0)
+                fibers_on_switch(worker->fibers, on_switch, worker);
+        if (r >= 0 && worker->config->slot_file[0])
+                r = slot_open(worker->config->slot_file, worker->config->slot, &worker->slot);
+        if (r >= 0)
                 r = kube_client_new(child->event, user_agent, &worker->client);
         if (r >= 0) {
                 kube_client_set_patience(worker->client, RUN_PATIENCE_USEC);
+                kube_client_set_at_once(worker->client, REQUESTS_MAX);
                 kube_client_on_unusable(worker->client, on_worker_unusable, worker);
                 kube_client_on_warning(worker->client, on_warning, worker);
         }
@@ -119,10 +150,13 @@ static int on_worker_config(struct child *child, struct message **config)
 
 static int on_cancel(struct worker *worker, const struct message_cancel *cancel)
 {
-        struct run *run = worker->run;
+        int r = waiting_return_one(worker, cancel->sequence);
 
-        if (run && run->order->sequence == cancel->sequence)
-                run_cancel(run, run->watch->config->handler_grace_usec);
+        if (r != -ENOENT)
+                return r;
+        for (struct run *run = worker->runs; run; run = run->next)
+                if (run->order->sequence == cancel->sequence)
+                        run_cancel(run, run->watch->config->handler_grace_usec);
         return 0;
 }
 
@@ -155,12 +189,12 @@ static int on_worker_message(struct child *child, struct message **message)
 
 static int on_grace_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        struct worker *worker = userdata;
+        const struct worker *worker = userdata;
 
-        if (worker->run)
-                run_cancel(worker->run, worker->run->watch->config->handler_grace_usec < USEC_PER_SEC
-                                                ? worker->run->watch->config->handler_grace_usec
-                                                : USEC_PER_SEC);
+        for (struct run *run = worker->runs; run; run = run->next)
+                run_cancel(run, run->watch->config->handler_grace_usec < USEC_PER_SEC
+                                        ? run->watch->config->handler_grace_usec
+                                        : USEC_PER_SEC);
         return 0;
 }
 
@@ -181,7 +215,13 @@ static void limit_events(struct worker *worker, uint64_t grace_usec)
                                                          EVENTS_GRACE_USEC, 1, on_events_over, worker) < 0;
 }
 
-/* Stops in order: the run may finish within the grace. Without a grace, its handler is ended now. */
+static void cancel_all(const struct worker *worker)
+{
+        for (struct run *run = worker->runs; run; run = run->next)
+                run_cancel(run, ORPHAN_GRACE_USEC);
+}
+
+/* Stops in order: runs may finish within the grace. Without a grace, the handler is ended now. */
 static void on_stop(struct child *child, uint64_t grace_usec)
 {
         struct worker *worker = child->userdata;
@@ -189,13 +229,11 @@ static void on_stop(struct child *child, uint64_t grace_usec)
         worker->stopping = true;
         (void)waiting_return(worker); /* if this fails, the supervisor is gone and needs no answer */
         limit_events(worker, grace_usec);
-        if (!worker->run)
+        if (!worker->at_handler)
                 run_ended(worker);
-        else if (grace_usec == 0)
-                run_cancel(worker->run, ORPHAN_GRACE_USEC);
-        else if (sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
-                                            on_grace_over, worker) < 0)
-                run_cancel(worker->run, ORPHAN_GRACE_USEC);
+        if (grace_usec == 0 || sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
+                                                          on_grace_over, worker) < 0)
+                cancel_all(worker);
 }
 
 static size_t count_worker(struct child *child, struct record_counter *counter, size_t max)
@@ -206,7 +244,7 @@ static size_t count_worker(struct child *child, struct record_counter *counter, 
 
         if (max < n)
                 return 0;
-        counter[0] = (struct record_counter){"runs", worker->runs};
+        counter[0] = (struct record_counter){"runs", worker->begun};
         counter[1] = (struct record_counter){"log_dropped", log_dropped()};
         n += recorder_count(worker->recorder, counter + n, max - n);
         return n + kube_client_count(worker->client, counter + n, max - n);
@@ -234,8 +272,8 @@ void worker_done(struct worker *worker)
 {
         waiting_done(worker);
         while (worker->fibers && fibers_count(worker->fibers) > 0) {
-                if (worker->run)
-                        run_drop(worker->run);
+                for (struct run *run = worker->runs; run; run = run->next)
+                        run_drop(run);
                 fibers_turn(worker->fibers);
         }
         fibers_free(worker->fibers);
@@ -245,5 +283,6 @@ void worker_done(struct worker *worker)
         applied_free(worker->applied);
         kube_client_free(worker->client);
         recording_free(worker->recording);
+        slot_close(worker->slot);
         message_free(worker->config_message);
 }

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The worker process takes a key, reads the newest object from the store, runs the handler, carries the
- * answer out on the API server, and says DONE. It does one run at a time, and nothing blocks its loop:
- * heartbeats go on while a handler runs. Further runs wait in the worker for a moment (run/waiting.h).
+ * answer out on the API server, and says DONE. One handler is at work at a time; other runs wait for the API server
+ * meanwhile, or for a moment for that handler's end (waiting.h). Nothing blocks the loop.
  *
  * run/         reading the object, the handler and its answer
  * write/       what the answer changes about the object itself, and Events
@@ -23,7 +23,7 @@ struct recording;
 struct run;
 struct worker_watch;
 
-#define WORKER_WAITING_MAX 64 /* runs; a supervisor gives fewer at once */
+#define WORKER_WAITING_MAX 128 /* runs; a supervisor gives no more at once */
 
 struct worker {
         struct child *child;
@@ -33,13 +33,17 @@ struct worker {
         struct fibers *fibers;
         struct worker_watch *watch; /* watch.h */
         size_t watch_count;
-        struct run *run; /* under way; NULL: idle */
+        struct run *runs;       /* that have begun, in their order */
+        struct run *at_handler; /* whose handler is at work; NULL: none is */
         struct {
-                struct message *run[WORKER_WAITING_MAX]; /* RUN messages, in their order */
+                struct message
+                        *run[WORKER_WAITING_MAX]; /* RUN messages that have not begun, in their order */
                 size_t count;
-                struct fiber *runner; /* carries them out, one after the other; NULL: there is none */
+                size_t runners; /* fibers: each carries out one run after the other */
+                size_t busy;    /* of these: do not wait for the API server */
                 sd_event_source *patience;
-        } waiting; /* run/waiting.c: runs that have not begun */
+        } waiting;         /* waiting.c */
+        struct slot *slot; /* whose code runs, for the case that this ends the worker */
         struct {
                 struct kind *first;
                 size_t count;
@@ -48,9 +52,11 @@ struct worker {
         struct recording *recording; /* of runs; NULL: not wanted */
         struct applied *applied;
         uint64_t refresh_serial; /* the credential that a REFRESH was sent for */
-        uint64_t runs;           /* begun in this life */
+        uint64_t begun;          /* runs, in this life */
         bool stopping;
         bool events_over; /* a stop does not wait for Events any more */
+        /* run_carry_out(), which calls all that a run does; so what begins runs does not call it by its name. */
+        int (*carry_out)(struct worker *worker, const struct message_run *order) _suspends_;
         /* Called when a run has ended and is freed, and when another part has ended that a stop waits for: a
          * serving handler, or the last Event. */
         void (*on_run_ended)(struct worker *worker);

@@ -51,7 +51,10 @@ static bool say_running(const struct facts *facts, struct text *text)
 
         if (!worker)
                 return false;
-        text_printf(text, "it runs now (%s), for %s, in worker %" PRIu64 " (pid %" PRIu64 ")",
+        text_printf(text, "it %s (%s), for %s, in worker %" PRIu64 " (pid %" PRIu64 ")",
+                    strcmp(json_text(worker, "state"), "writing") == 0
+                            ? "is being written: its handler has answered, and the API server has not yet"
+                            : "runs now",
                     json_text(facts->queue, "reason"),
                     ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)),
                     ctl_number(worker, "index"), ctl_number(worker, "pid"));
@@ -106,12 +109,14 @@ static bool say_queued(const struct facts *facts, struct text *text)
         char buffer[64];
 
         if (strcmp(state, "suspect") == 0) {
-                text_printf(
-                        text,
-                        "it waits (%s) to run alone, when nothing else runs, because the operator crashed "
-                        "over it %" PRIu64 " %s",
-                        json_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
-                        counted(ctl_number(facts->row, "crashes"), "time", "times"));
+                text_printf(text, "it waits (%s) to run alone, when nothing else runs, because ",
+                            json_text(facts->queue, "reason"));
+                if (ctl_number(facts->row, "crashes") == 0)
+                        text_append_string(text, "it was one of those that ran when the operator died");
+                else
+                        text_printf(text, "the operator crashed over it %" PRIu64 " %s",
+                                    ctl_number(facts->row, "crashes"),
+                                    counted(ctl_number(facts->row, "crashes"), "time", "times"));
                 return true;
         }
         if (strcmp(state, "queued") != 0)

@@ -113,13 +113,15 @@ static void print_worker(const cJSON *worker)
 {
         char buffer[64];
 
-        if (strcmp(json_text(worker, "state"), "running") != 0)
-                printf("%-8" PRIu64 " %-8" PRIu64 " idle\n", ctl_number(worker, "index"),
-                       ctl_number(worker, "pid"));
-        else
-                printf("%-8" PRIu64 " %-8" PRIu64 " %s of watch %s, for %s\n", ctl_number(worker, "index"),
-                       ctl_number(worker, "pid"), json_text(worker, "key"), json_text(worker, "watch"),
+        printf("%-8" PRIu64 " %-8" PRIu64 " ", ctl_number(worker, "index"), ctl_number(worker, "pid"));
+        if (strcmp(json_text(worker, "state"), "running") == 0)
+                printf("%s of watch %s, for %s", json_text(worker, "key"), json_text(worker, "watch"),
                        ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)));
+        else
+                printf("%s", ctl_number(worker, "writing") > 0 ? "no handler" : "idle");
+        if (ctl_number(worker, "writing") > 0)
+                printf("; %" PRIu64 " being written", ctl_number(worker, "writing"));
+        printf("\n");
 }
 
 static void print_quarantine(const cJSON *list)

@@ -80,6 +80,8 @@ static int worker_config(struct session_process *process)
                 .former_names = config->former_names,
                 .trace_file = session->trace,
                 .kept_folder = session->folder,
+                .window = 1,
+                .slot_file = "",
                 .hash_key = session->hash_key,
                 .hash_key_size = sizeof(session->hash_key),
                 .replay_folder = session->replay ? session->requests : "",

@@ -84,6 +84,7 @@ struct config *config_new(void)
         if (config)
                 *config = (struct config){
                         .workers = 4,
+                        .window = 32,
                         .heartbeat_deadline_usec = 20 * USEC_PER_SEC,
                         .stop_grace_usec = 30 * USEC_PER_SEC,
                         .page_limit = 500,
@@ -244,9 +245,11 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
                 return -EINVAL;
         if (expand_owned(config) < 0 || config_name_notes(config) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < config->watch_count; i++)
+        for (size_t i = 0; i < config->watch_count; i++) {
+                config->watch[i].serial = config->watch[i].concurrency == 1;
                 if (config->watch[i].concurrency == 0)
                         config->watch[i].concurrency = config->workers;
+        }
         sum_user_pids(config);
         *ret = TAKE_PTR(config);
         return 0;

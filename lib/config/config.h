@@ -73,6 +73,7 @@ struct config_owned {
 };
 
 #define WORKERS_MAX 64
+#define WINDOW_MAX  128
 
 struct config_watch {
         struct config_owned *owns; /* each becomes a watch of its own, with `owner` */
@@ -115,6 +116,7 @@ struct config_watch {
         char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
         unsigned concurrency; /* at most this many runs at once; default: workers */
+        bool serial;          /* the file sets it to 1: one run begins when the one before it is over */
         struct config_handler handler;
         uint64_t resync_usec;                      /* default 10h; 0 = never */
         uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
@@ -149,6 +151,7 @@ struct config {
         unsigned kubeconfig_line;
         char *context;                    /* "" = current-context */
         unsigned workers;                 /* default 4, 1..64 */
+        unsigned window;                  /* runs that a worker has begun; default 32 */
         uint64_t heartbeat_interval_usec; /* default a quarter of the deadline, at most 5s */
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */

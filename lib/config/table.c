@@ -162,6 +162,7 @@ static const struct key config_key[] = {
         {"formerNames", KEY_TEXTS, IN_CONFIG(former), 0, 0, NULL, false, NULL},
         {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false, NULL},
         {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, WORKERS_MAX, NULL, false, NULL},
+        {"window", KEY_UNSIGNED, IN_CONFIG(window), 1, WINDOW_MAX, NULL, false, NULL},
         {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false, NULL},
         {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false, NULL},
         {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},

@@ -32,7 +32,8 @@
 #include "ipc/log.h"
 #include "queue/queue.h"
 
-#define RUNS_AT_ONCE   16
+#define RUNS_AT_ONCE   16 /* that have no handler yet: a worker has at most so many */
+#define GIVEN_MAX      (WINDOW_MAX > RUNS_AT_ONCE ? WINDOW_MAX : RUNS_AT_ONCE) /* in a worker */
 #define CHILD_NEWS_MAX 1000 /* as many children as an object may have */
 
 /* A run that a worker was given. */
@@ -41,6 +42,8 @@ struct assignment {
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
         uint64_t reloads, epoch; /* when it was given out */
         uint64_t attempt;        /* as the handler is told */
+        bool answered;           /* its handler is over, if it has one: it waits for the API server alone */
+        uint64_t since;          /* CLOCK_BOOTTIME: when the worker was given it */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
         /* Changes of children that came while it was under way: at its end those are dropped that it made itself. */
@@ -56,10 +59,12 @@ struct worker {
         struct controller *controller;
         bool is_up; /* told by the caller: it takes messages */
         bool filling;
-        struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
-        size_t given_count;
-        uint64_t expected_usec;    /* of all of them */
-        uint64_t started_boottime; /* of the first */
+        /* In the order in which they were given. The handler of the first that has not answered is at work; those behind
+         * it have none yet. */
+        struct assignment given[GIVEN_MAX];
+        size_t given_count, answered_count;
+        uint64_t expected_usec;    /* of those that have not answered */
+        uint64_t started_boottime; /* since when the first of these is the first */
 };
 
 /* The caller is to call these inputs later. */

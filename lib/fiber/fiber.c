@@ -44,6 +44,8 @@ struct fibers {
         struct fiber *all, *free;
         struct fiber *ready, **last_ready;
         size_t count;
+        void (*on_switch)(const struct fiber *fiber, void *userdata);
+        void *on_switch_userdata;
         sigjmp_buf loop; /* where the round goes on */
         void *fake;
         const void *loop_bottom;
@@ -139,7 +141,11 @@ void fibers_turn(struct fibers *fibers)
         while (fiber) {
                 struct fiber *next = fiber->next_ready;
 
+                if (fibers->on_switch)
+                        fibers->on_switch(fiber, fibers->on_switch_userdata);
                 enter(fiber);
+                if (fibers->on_switch)
+                        fibers->on_switch(NULL, fibers->on_switch_userdata);
                 if (fiber->state == FIBER_IDLE) {
                         unlink_fiber(fiber);
                         fiber->next = fibers->free;
@@ -220,6 +226,13 @@ void fibers_trim(struct fibers *fibers)
                 stack_unmap(&fiber->stack);
                 free(fiber);
         }
+}
+
+void fibers_on_switch(struct fibers *fibers, void (*on_switch)(const struct fiber *fiber, void *userdata),
+                      void *userdata)
+{
+        fibers->on_switch = on_switch;
+        fibers->on_switch_userdata = userdata;
 }
 
 size_t fibers_count(const struct fibers *fibers)

@@ -30,6 +30,9 @@ int fibers_new(sd_event *event, struct fibers **ret);
 /* None may be left. NULL is fine. */
 void fibers_free(struct fibers *fibers);
 DEFINE_CLEANUP(struct fibers *, fibers_free);
+/* Called when a fiber goes on, and with NULL when it has given the processor back. */
+void fibers_on_switch(struct fibers *fibers, void (*on_switch)(const struct fiber *fiber, void *userdata),
+                      void *userdata);
 size_t fibers_count(const struct fibers *fibers);
 /* A round out of the loop, for a process that ends: cancelled fibers unwind, and free what they hold. */
 void fibers_turn(struct fibers *fibers);

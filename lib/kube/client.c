@@ -38,8 +38,10 @@ static void transfer_destroy(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
-        if (transfer->running)
+        if (transfer->running) {
                 curl_multi_remove_handle(client->multi, transfer->easy);
+                client->at_once.running--;
+        }
         transfer_unlink(transfer);
         transfer_free(transfer);
 }
@@ -74,14 +76,34 @@ static void want_turn(struct kube_client *client)
         (void)on_timer_wanted(client->multi, 0, client);
 }
 
+static bool has_room(const struct kube_client *client)
+{
+        return client->at_once.max == 0 || client->at_once.running < client->at_once.now;
+}
+
+/* Slower at once, and faster again step by step, as TCP does: many workers ask the same server. */
+static void note_how_it_went(struct kube_client *client, const struct kube_transfer *transfer)
+{
+        if (transfer->overloaded) {
+                client->at_once.now = client->at_once.now > 1 ? client->at_once.now / 2 : 1;
+                client->at_once.successes = 0;
+        } else if (client->at_once.now < client->at_once.max &&
+                   ++client->at_once.successes >= client->at_once.now) {
+                client->at_once.now++;
+                client->at_once.successes = 0;
+        }
+}
+
 static void launch(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
         transfer->running = true;
+        client->at_once.running++;
         if (curl_multi_add_handle(client->multi, transfer->easy) == CURLM_OK)
                 return;
         transfer->running = false;
+        client->at_once.running--;
         transfer->failed_to_start = true;
         want_turn(client); /* nobody else would come by to tell its owner */
 }
@@ -99,6 +121,7 @@ static bool finish_one(struct kube_client *client)
                         continue;
                 curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
                 transfer_finish(transfer, message->data.result);
+                note_how_it_went(client, transfer);
                 transfer_destroy(transfer);
                 return true;
         }
@@ -108,6 +131,7 @@ static bool finish_one(struct kube_client *client)
 /* Does one thing that callbacks asked for during the turn. Returns whether there may be more. */
 static bool settle_one(struct kube_client *client)
 {
+        struct kube_transfer *oldest = NULL; /* that may leave now */
         uint64_t until;
 
         for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next) {
@@ -121,17 +145,18 @@ static bool settle_one(struct kube_client *client)
                         return true;
                 }
                 until = transfer->running ? 0 : throttled_until(transfer);
-                if (!transfer->running && until == 0) {
-                        launch(transfer);
-                        return true;
-                }
+                if (!transfer->running && until == 0)
+                        oldest = transfer;
                 if (transfer->patient_until > 0 && until > transfer->patient_until) {
                         transfer_finish_held(transfer, until);
                         transfer_destroy(transfer);
                         return true;
                 }
         }
-        return false;
+        if (!oldest || !has_room(client))
+                return false;
+        launch(oldest);
+        return true;
 }
 
 static void turn_begin(struct kube_client *client)
@@ -383,6 +408,11 @@ void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec
         client->patience_usec = patience_usec;
 }
 
+void kube_client_set_at_once(struct kube_client *client, unsigned max)
+{
+        client->at_once.max = client->at_once.now = max;
+}
+
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path)
 {
         char resource[THROTTLE_RESOURCE_MAX];
@@ -398,7 +428,8 @@ void kube_client_on_unusable(struct kube_client *client,
         client->on_unusable_userdata = userdata;
 }
 
-void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),
+void kube_client_on_warning(struct kube_client *client,
+                            void (*on_warning)(const char *text, const struct fiber *asker, void *userdata),
                             void *userdata)
 {
         client->on_warning = on_warning;
@@ -548,10 +579,12 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
         /* Not finished inside this call: the caller has not yet noted the transfer. */
         if (client->depth > 0)
                 return 0;
-        if (throttled_until(transfer) == 0)
+        if (throttled_until(transfer) > 0) {
+                if (transfer->patient_until > 0)
+                        want_turn(client);
+        } else if (has_room(client)) {
                 launch(transfer);
-        else if (transfer->patient_until > 0)
-                want_turn(client);
+        }
         return 0;
 }
 
@@ -563,6 +596,9 @@ void kube_transfer_cancel(struct kube_transfer *transfer)
                 return;
         client = transfer->client;
         transfer->cancelled = true;
-        if (client->depth == 0)
-                transfer_destroy(transfer);
+        if (client->depth > 0)
+                return;
+        transfer_destroy(transfer);
+        if (client->transfer)
+                want_turn(client); /* it may have made room */
 }

@@ -16,6 +16,7 @@
 #include "ipc/message.h"
 #include "kube/kube-error.h"
 
+struct fiber;
 struct kube_client;
 struct kube_transfer;
 
@@ -48,7 +49,8 @@ struct kube_request {
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         size_t body_max;
-        bool patient; /* whatever the client's patience: nobody waits for it */
+        bool patient;              /* whatever the client's patience: nobody waits for it */
+        const struct fiber *asker; /* who waits for it; NULL: no fiber */
         void *userdata;
 };
 
@@ -79,6 +81,9 @@ void kube_client_throttle(struct kube_client *client, const char *resource, uint
 /* A request that would be held back for longer ends at once, unsent, as KUBE_FAILURE_HELD with
  * retry_after_sec. 0, the default: they all wait. */
 void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec);
+/* At most so many requests are in flight, each with a connection of its own; the others wait, the oldest goes first. Half as many
+ * after a 429 or a lost connection, and one more after as many successes. 0, the default: all. */
+void kube_client_set_at_once(struct kube_client *client, unsigned max);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
 /* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */
@@ -86,7 +91,8 @@ void kube_client_on_unusable(struct kube_client *client,
                              void (*on_unusable)(const char *reason, void *userdata), void *userdata);
 /* Each text of the server's `Warning` headers once, among the last 64; on one line. The callback must not
  * touch the client. */
-void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),
+void kube_client_on_warning(struct kube_client *client,
+                            void (*on_warning)(const char *text, const struct fiber *asker, void *userdata),
                             void *userdata);
 /* 2xx, 4xx, 5xx and failures counted, by class, for heartbeats. */
 size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max);

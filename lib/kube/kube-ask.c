@@ -42,6 +42,7 @@ int kube_ask(struct kube_client *client, const struct kube_request *request, str
                 return -ECANCELED;
         own.on_done = on_done;
         own.userdata = &asked;
+        own.asker = asked.fiber;
         r = kube_client_start(client, &own, &transfer);
         while (r >= 0 && !asked.ended)
                 r = fiber_suspend(own.path);

@@ -187,6 +187,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
         transfer->on_accepted = request->on_accepted;
         transfer->on_done = request->on_done;
         transfer->userdata = request->userdata;
+        transfer->asker = request->asker;
         transfer->reads = strcmp(request->method, "GET") == 0;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
         transfer->easy = curl_easy_init();
@@ -212,12 +213,13 @@ static int add_headers_of(struct kube_transfer *transfer, const struct kube_cred
         return 0;
 }
 
-static void note_warning(struct kube_client *client, const char *line, size_t size)
+static void note_warning(const struct kube_transfer *transfer, const char *line, size_t size)
 {
+        struct kube_client *client = transfer->client;
         char text[WARNING_TEXT_MAX];
 
         if (client->on_warning && warning_read(line, size, text) && warnings_note(&client->warnings, text))
-                client->on_warning(text, client->on_warning_userdata);
+                client->on_warning(text, transfer->asker, client->on_warning_userdata);
 }
 
 /* The empty line ends the head. A 100 Continue has one of its own; a proxy's answer is not shown here. */
@@ -230,7 +232,7 @@ static size_t on_head(char *line, size_t size, size_t count, void *userdata)
         if (transfer->cancelled)
                 return 0;
         if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0])) {
-                note_warning(transfer->client, line, total);
+                note_warning(transfer, line, total);
                 return total;
         }
         curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -604,6 +606,7 @@ void transfer_finish(struct kube_transfer *transfer, CURLcode code)
         response.body = transfer->body.data ? transfer->body.data : "";
         response.body_size = transfer->body.size;
         count_end(transfer, &response, code);
+        transfer->overloaded = code != CURLE_OK || status == 429;
         tell_exchange(transfer, &response);
         transfer->on_done(transfer, &response, transfer->userdata);
         kube_error_done(&response.error);

@@ -60,13 +60,19 @@ struct kube_client {
         struct warnings warnings;
         void (*on_unusable)(const char *reason, void *userdata);
         void *on_unusable_userdata;
-        void (*on_warning)(const char *text, void *userdata);
+        void (*on_warning)(const char *text, const struct fiber *asker, void *userdata);
         void *on_warning_userdata;
         void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);
         void *on_exchange_userdata;
         bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
         uint64_t patience_usec;      /* 0: without end */
-        unsigned depth;              /* depth of turns: above 0 the multi handle must not be touched */
+        struct {
+                unsigned max; /* 0: as many as are asked for */
+                unsigned now; /* of these: as many as the server seems to bear */
+                unsigned running;
+                unsigned successes; /* in a row, since it grew */
+        } at_once;                  /* requests in flight */
+        unsigned depth;             /* depth of turns: above 0 the multi handle must not be touched */
         bool freed;
 };
 
@@ -90,6 +96,8 @@ struct kube_transfer {
         char error_text[CURL_ERROR_SIZE];
         unsigned sent_count; /* how often it was sent */
         bool reads;          /* a GET */
+        bool overloaded;     /* it ended with 429, or its connection was lost */
+        const struct fiber *asker;
         bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
 };
 

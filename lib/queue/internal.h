@@ -63,6 +63,7 @@ struct entry {
         unsigned watch;
         enum entry_place place;
         bool settling;        /* while it is delayed */
+        bool answered;        /* while it is running: see queue_answered() */
         uint8_t behind;       /* runs in a row that ended so */
         enum queue_line line; /* the ready list of its tenant in which it stands */
         char key[];

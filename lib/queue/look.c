@@ -128,6 +128,7 @@ struct queue_counts queue_count_all(const struct queue *queue)
                 sum.running += queue->watch[i].counts.running;
                 sum.delayed += queue->watch[i].counts.delayed;
                 sum.settling += queue->watch[i].counts.settling;
+                sum.answered += queue->watch[i].counts.answered;
         }
         return sum;
 }

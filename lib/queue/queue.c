@@ -119,6 +119,7 @@ void entry_unplace(struct queue *queue, struct entry *entry)
         case PLACE_RUNNING:
                 entry_list_remove(&queue->running, entry);
                 watch->counts.running--;
+                watch->counts.answered -= entry->answered;
                 entry->tenant->running--;
                 break;
         case PLACE_HELD:
@@ -144,6 +145,7 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->place = PLACE_RUNNING;
                 entry_list_append(&queue->running, entry);
                 watch->counts.running++;
+                watch->counts.answered += entry->answered;
                 entry->tenant->running++;
         } else if (head->not_before > now) {
                 entry->place = PLACE_DELAYED;
@@ -395,10 +397,17 @@ static void release_due(struct queue *queue, uint64_t now)
         }
 }
 
+static bool watch_has_room(const struct queue_watch *watch)
+{
+        size_t over = watch->concurrency == 1 ? 0 : watch->counts.answered;
+
+        assert(watch->counts.answered <= watch->counts.running);
+        return watch->concurrency == 0 || watch->counts.running - over < watch->concurrency;
+}
+
 static bool watch_may_run(const struct queue_watch *watch)
 {
-        return !watch->closed && tenant_may_pick(watch) &&
-               (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
+        return !watch->closed && tenant_may_pick(watch) && watch_has_room(watch);
 }
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
@@ -423,6 +432,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         }
         work->next = NULL;
         entry->current = work;
+        entry->answered = false;
         entry->run = ++queue->last_run;
         entry_place(queue, entry, now);
         review_twins(queue, entry, now);
@@ -504,6 +514,15 @@ static struct entry *find_run(const struct queue *queue, uint64_t run)
         while (entry && entry->run != run)
                 entry = entry->next;
         return entry;
+}
+
+void queue_answered(struct queue *queue, uint64_t run)
+{
+        struct entry *entry = find_run(queue, run);
+
+        assert(entry && !entry->answered);
+        entry->answered = true;
+        queue->watch[entry->watch].counts.answered++;
 }
 
 static bool was_read(const struct work *pending, const struct work *current,

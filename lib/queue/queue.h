@@ -20,6 +20,8 @@
  * A watch that is paused runs nothing but what is not over (settling) and what was asked for by hand
  * (urgent); everything else is kept.
  *
+ * Concurrency counts the runs that have not been answered (queue_answered()); a concurrency of one counts until the end.
+ *
  * Order: round robin between watches that have work and are below their concurrency; within a watch normal
  * before low priority; in each of them round robin between namespaces; in a namespace what has begun
  * (settling) before what is new, FIFO. What was asked for by hand goes before all that. With ageing: every
@@ -77,6 +79,7 @@ struct queue_run {
 struct queue_counts {
         size_t queued, running, delayed; /* keys */
         size_t settling;                 /* delayed entries whose run is unfinished */
+        size_t answered;                 /* running ones that count no more against the concurrency */
 };
 
 int queue_new(struct queue **ret);
@@ -107,6 +110,8 @@ struct queue_outcome {
  * once. */
 int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
                bool *ret_at_rest);
+/* The handler of this run is over, and something is left to do. */
+void queue_answered(struct queue *queue, uint64_t run);
 /* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
 int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* The deletion that is pending for a key's UID is none any more; false: there was none. */

@@ -90,6 +90,12 @@ struct child_slot *worker_child(const struct worker *worker)
         return &supervisor->worker_child[worker - worker->controller->worker];
 }
 
+size_t child_slot_number(const struct child_slot *child)
+{
+        return child->index +
+               (child->process.role == ROLE_WORKER ? child->supervisor->controller.watch_room : 0);
+}
+
 void child_set_state(struct child_slot *child, enum child_state state)
 {
         struct controller *controller = &child->supervisor->controller;
@@ -99,16 +105,6 @@ void child_set_state(struct child_slot *child, enum child_state state)
                 controller->watch[child->index].is_up = state == CHILD_RUNNING;
         if (child->process.role == ROLE_WORKER)
                 controller->worker[child->index].is_up = state == CHILD_RUNNING;
-}
-
-const char *child_busy_with(const struct child_slot *child)
-{
-        const struct queue_run *run;
-
-        if (child->process.role != ROLE_WORKER)
-                return NULL;
-        run = worker_run(&child->supervisor->controller.worker[child->index]);
-        return run ? run->key : NULL;
 }
 
 bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state)

@@ -36,13 +36,15 @@ struct child_slot {
         uint64_t log_dropped;
         struct child_counters counters, past; /* past: of the processes that were here before this one */
         sd_event_source *eof_timer;
-        bool killed;    /* by us */
-        bool blameless; /* it says that its object is not why it ends */
+        bool killed;     /* by us */
+        bool was_killed; /* it died of a SIGKILL, whoever sent it */
+        bool blameless;  /* it says that its object is not why it ends */
 };
 
 /* "watcher of watch widgets (pid 12)" */
 void child_describe(const struct child_slot *child, char *buffer, size_t size);
-const char *child_busy_with(const struct child_slot *child); /* the key of a worker's run; NULL */
+size_t child_slot_number(
+        const struct child_slot *child); /* of a watcher or worker: its slot (lib/os/slot.h) */
 struct child_slot *worker_child(const struct worker *worker);
 struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL: there is none */
 

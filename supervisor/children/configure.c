@@ -86,7 +86,7 @@ static int config_watcher(struct child_slot *child)
         told.message.hash_key = supervisor->hash_key;
         told.message.hash_key_size = sizeof(supervisor->hash_key);
         told.message.slot_file = supervisor->slots_path;
-        told.message.slot = child->index;
+        told.message.slot = child_slot_number(child);
         told.message.searches = supervisor->controller.ledger_lost && config->finalizer &&
                                 !supervisor->controller.uninstall.active;
         told.message.known_scope = scope;
@@ -117,7 +117,8 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
 }
 
 /* Encoded: the configuration is not needed any longer. */
-static int worker_packet(const struct supervisor *supervisor, const struct config *config, struct text *ret)
+static int worker_packet(const struct supervisor *supervisor, const struct config *config, size_t slot,
+                         struct text *ret)
 {
         _cleanup_free_ struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
         _cleanup_free_ char *kept = secrets_kept_folder(supervisor);
@@ -131,6 +132,9 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .group_controllers = supervisor->delegation.controllers,
                 .clock_offset = supervisor->clock.offset,
                 .kept_folder = kept,
+                .window = config->window,
+                .slot_file = supervisor->slots_path,
+                .slot = slot,
                 .hash_key = supervisor->hash_key,
                 .hash_key_size = sizeof(supervisor->hash_key),
                 .watch = watch,
@@ -156,7 +160,7 @@ static int config_worker(struct child_slot *child)
 {
         const struct supervisor *supervisor = child->supervisor;
         _cleanup_text_ struct text packet = TEXT_EMPTY;
-        int r = worker_packet(supervisor, supervisor->config, &packet);
+        int r = worker_packet(supervisor, supervisor->config, child_slot_number(child), &packet);
 
         return r < 0 ? r
                      : channel_forward(child->process.channel, MESSAGE_CONFIG_WORKER, packet.data,
@@ -166,7 +170,7 @@ static int config_worker(struct child_slot *child)
 int configure_can_tell(const struct supervisor *supervisor, const struct config *config, struct error *error)
 {
         _cleanup_text_ struct text packet = TEXT_EMPTY;
-        int r = worker_packet(supervisor, config, &packet);
+        int r = worker_packet(supervisor, config, 0, &packet);
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++)
                 r = watcher_packet(supervisor, config, &config->watch[i], &packet);

@@ -175,6 +175,8 @@ static int deliver_to_role(struct child_slot *child, struct message **message)
         case MESSAGE_REFRESH:
                 tell_refresh(supervisor, &(*message)->refresh);
                 return 0;
+        case MESSAGE_ANSWERED:
+                return assign_answered(&supervisor->controller.worker[child->index], &(*message)->answered);
         case MESSAGE_DONE:
                 return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
         case MESSAGE_REPORT:

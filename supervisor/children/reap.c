@@ -25,13 +25,13 @@
 static const struct watch *store_in_use(const struct child_slot *child)
 {
         const struct supervisor *supervisor = child->supervisor;
-        const struct queue_run *run;
+        const struct assignment *run;
+        struct slot_view view;
 
         if (child->process.role == ROLE_WATCHER)
                 return &supervisor->controller.watch[child->index];
-        run = child->process.role == ROLE_WORKER ? worker_run(&supervisor->controller.worker[child->index])
-                                                 : NULL;
-        return run ? &supervisor->controller.watch[run->watch] : NULL;
+        run = child_is_at(child, &view);
+        return run ? &supervisor->controller.watch[run->run.watch] : NULL;
 }
 
 /* A process that reads damaged pages dies of these signals. If the pages are to blame, the next reader would
@@ -72,6 +72,7 @@ static void child_exited(struct child_slot *child, int status)
         if (child->process.channel)
                 channel_read_rest(child->process.channel);
         action = child_reaction(child->process.state, EVENT_EXIT);
+        child->was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         suspect_store(child, status);
         child_describe(child, who, sizeof(who));
         describe_exit(child->supervisor, status, how, sizeof(how));

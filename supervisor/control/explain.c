@@ -195,13 +195,19 @@ static void write_worker(const struct question *question)
         const struct supervisor *supervisor = question->supervisor;
 
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
-                const struct queue_run *run = worker_run(&supervisor->controller.worker[i]);
+                const struct worker *worker = &supervisor->controller.worker[i];
+                const struct queue_run *at_work = worker_run(worker);
 
-                if (!run || &supervisor->controller.watch[run->watch] != question->watch ||
-                    strcmp(run->key, question->key) != 0)
-                        continue;
-                text_append_string(question->json, "\"worker\":");
-                status_write_worker(supervisor, i, question->json);
+                for (size_t j = 0; j < worker->given_count; j++) {
+                        const struct assignment *given = &worker->given[j];
+
+                        if ((!given->answered && &given->run != at_work) ||
+                            &supervisor->controller.watch[given->run.watch] != question->watch ||
+                            strcmp(given->run.key, question->key) != 0)
+                                continue;
+                        text_append_string(question->json, "\"worker\":");
+                        status_write_worker(supervisor, i, given, question->json);
+                }
         }
 }
 

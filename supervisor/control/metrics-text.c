@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "ipc/log.h"
@@ -57,6 +58,11 @@ static uint64_t watch_settling(const struct supervisor *supervisor, size_t index
 static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
 {
         return assign_count(&supervisor->controller, &supervisor->controller.watch[index]).running;
+}
+
+static uint64_t watch_writing(const struct supervisor *supervisor, size_t index)
+{
+        return queue_count(supervisor->controller.queue, (unsigned)index).answered;
 }
 
 static uint64_t watch_adds(const struct supervisor *supervisor, size_t index)
@@ -189,11 +195,16 @@ static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, boo
 
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
-                uint64_t age = now - worker->started_boottime;
+                const struct queue_run *at_work = worker_run(worker);
 
-                if (worker->given_count == 0 || worker->given[0].run.watch != index)
-                        continue;
-                result = longest ? (age > result ? age : result) : result + age;
+                for (size_t j = 0; j < worker->given_count; j++) {
+                        const struct assignment *given = &worker->given[j];
+                        uint64_t age = now - (given->answered ? given->since : worker->started_boottime);
+
+                        if (given->run.watch != index || (!given->answered && &given->run != at_work))
+                                continue;
+                        result = longest ? (age > result ? age : result) : result + age;
+                }
         }
         return result;
 }
@@ -232,6 +243,8 @@ static const struct watch_family {
         {"controller_runtime_max_concurrent_reconciles", "controller", "Runs that may be in flight at once.",
          GAUGE, false, watch_concurrency},
         {"controller_runtime_active_workers", "controller", "Runs in flight.", GAUGE, false, watch_running},
+        {"reconciled_runs_writing", "watch", "Runs whose handler is over and that wait for the API server.",
+         GAUGE, false, watch_writing},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
          false, watch_waiting},
         {"reconciled_queue_settling", "watch", "Keys whose run waits for the API server.", GAUGE, false,

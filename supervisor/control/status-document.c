@@ -108,6 +108,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "objects", watch->objects);
         json_uint64(json, "queued", counts.queued);
         json_uint64(json, "running", counts.running);
+        json_uint64(json, "writing", counts.answered);
         json_uint64(json, "waiting", counts.delayed);
         json_uint64(json, "settling", counts.settling);
         if (watch->config->finalizer)
@@ -128,19 +129,22 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_close(json, "},");
 }
 
-void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
+void status_write_worker(const struct supervisor *supervisor, size_t index, const struct assignment *given,
+                         struct text *json)
 {
         const struct worker *worker = &supervisor->controller.worker[index];
-        const struct queue_run *run = worker_run(worker);
+        const struct queue_run *run = given ? &given->run : worker_run(worker);
+        uint64_t since = given && given->answered ? given->since : worker->started_boottime;
 
         text_append_string(json, "{");
         json_uint64(json, "index", index);
         json_uint64(json, "pid", (uint64_t)worker_child(worker)->process.pid);
-        json_string(json, "state", run ? "running" : "idle");
+        json_string(json, "state", !run ? "idle" : given && given->answered ? "writing" : "running");
+        json_uint64(json, "writing", worker->answered_count);
         if (run) {
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
-                json_uint64(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
+                json_uint64(json, "runningFor", clock_boottime_usec() - since);
         }
         json_close(json, "},");
 }
@@ -223,17 +227,26 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
 
 #define SHARES_MAX 20
 
+static bool is_of_share(const struct queue_run *run, const struct queue_share *share)
+{
+        size_t length = strlen(share->namespace);
+
+        return run->watch == share->watch && strncmp(run->key, share->namespace, length) == 0 &&
+               (length == 0 || run->key[length] == '/');
+}
+
 /* As people count (assign_count()): what a worker has not begun waits still. */
 static size_t begun_of(const struct controller *controller, const struct queue_share *share)
 {
-        size_t begun = 0, length = strlen(share->namespace);
+        size_t begun = 0;
 
         for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct queue_run *run = worker_run(&controller->worker[i]);
+                const struct worker *worker = &controller->worker[i];
+                const struct queue_run *run = worker_run(worker);
 
-                begun += run && run->watch == share->watch &&
-                         strncmp(run->key, share->namespace, length) == 0 &&
-                         (length == 0 || run->key[length] == '/');
+                for (size_t j = 0; j < worker->given_count; j++)
+                        begun += (worker->given[j].answered || &worker->given[j].run == run) &&
+                                 is_of_share(&worker->given[j].run, share);
         }
         return begun;
 }
@@ -397,7 +410,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
                 status_write_watch(supervisor, watch_number(watch), json);
         json_close(json, "],\"workers\":[");
         for (size_t i = 0; i < supervisor->controller.worker_count; i++)
-                status_write_worker(supervisor, i, json);
+                status_write_worker(supervisor, i, NULL, json);
         json_close(json, "]}");
         return json->failed ? -1 : 0;
 }

@@ -59,10 +59,15 @@ static size_t file_size(size_t count)
         return sizeof(struct file) + count * sizeof(struct record);
 }
 
+static size_t runs_of_worker(const struct supervisor *supervisor)
+{
+        return supervisor->config->window > RUNS_AT_ONCE ? supervisor->config->window : RUNS_AT_ONCE;
+}
+
 /* Runs under way, runs that have ended, and while no commit succeeds, all that had begun before. */
 static size_t record_count(const struct supervisor *supervisor)
 {
-        return 2 * supervisor->controller.worker_count * RUNS_AT_ONCE + ENDED_MAX;
+        return 2 * supervisor->controller.worker_count * runs_of_worker(supervisor) + ENDED_MAX;
 }
 
 /* Null where the kernel does not say: that is like no other one. */
@@ -125,7 +130,7 @@ static int read_under_way(const char *path, struct file **ret)
         if (!is_ours(fd, &st))
                 return -EBADMSG;
         size = (size_t)st.st_size;
-        if (size < file_size(0) || size > file_size(2 * WORKERS_MAX * RUNS_AT_ONCE + ENDED_MAX))
+        if (size < file_size(0) || size > file_size(2 * WORKERS_MAX * GIVEN_MAX + ENDED_MAX))
                 return -EBADMSG;
         file = malloc(size);
         if (!file)

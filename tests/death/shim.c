@@ -18,6 +18,8 @@
  *
  * RECONCILED_DEATH_READS="TEXT ACT": a watcher that reads an object with an annotation whose key holds the text.
  *
+ * RECONCILED_DEATH_SAYS="TEXT ACT": a worker that says DONE of a run whose key holds the text.
+ *
  * RECONCILED_DEATH_WRITES="PROGRAM PATTERN ERRNO": writing to files whose path contains the pattern fails,
  * while the file $RECONCILED_DEATH_ARMED exists.
  *
@@ -72,7 +74,7 @@ enum act {
 };
 
 static bool is_supervisor, mute, spoken;
-static int planned = -1, once_fd = -1, reading = -1;
+static int planned = -1, once_fd = -1, reading = -1, saying = -1;
 static char deadly_text[64];
 static char moment[16];
 static char failing_path[64];
@@ -224,6 +226,9 @@ EXPORTED ssize_t send(int fd, const void *buffer, size_t size, int flags)
                 act_at("stop");
         if (is_supervisor || fd != CHANNEL_FD)
                 return real_send(fd, buffer, size, flags);
+        if (saying >= 0 && is_message(buffer, (ssize_t)size, MESSAGE_DONE) &&
+            memmem(buffer, size, deadly_text, strlen(deadly_text)))
+                act(saying);
         if (!spoken) {
                 spoken = true;
                 act_at("hello");
@@ -429,6 +434,10 @@ static void plan_reading(const char *program)
         if (plan && strcmp(program, "reconciled-watcher") == 0 &&
             sscanf(plan, "%63s %d", deadly_text, &what) == 2)
                 reading = what;
+        plan = getenv("RECONCILED_DEATH_SAYS");
+        if (plan && strcmp(program, "reconciled-worker") == 0 &&
+            sscanf(plan, "%63s %d", deadly_text, &what) == 2)
+                saying = what;
 }
 
 static void plan_failure(const char *program)

@@ -93,7 +93,9 @@ def test_a_throttled_watch_holds_no_worker_whose_handler_runs(pair, devserver, w
 
 @pytest.mark.slow
 def test_a_wish_is_told_once_and_not_for_each_object(pair, devserver, widgets, handler):
+    """What the objects wait for shows where answers are not kept."""
     handler.behave(CHILD)
+    pair.configure(devserver, [watch("widgets", handler, retry={"first": "50ms", "max": "10m"})], workers=2, window=1)
     devserver.fault({"verb": "patch", "resource": "configmaps"}, status=429, retryAfter=5, times=2)
     pair.start_ready().wait_synced()
     for name in WIDGETS:

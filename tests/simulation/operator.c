@@ -386,6 +386,10 @@ void operator_stop(struct simulation *sim)
                 worker_recall(sim, i);
                 sim->worker[i].current.cancelled = true;
                 (void)worker_end(sim, i, 2 * 3 + 2);
+                for (unsigned j = 0; j < SIM_WRITING; j++) {
+                        sim->worker[i].writing[j].cancelled = true;
+                        (void)worker_write(sim, i, 8U * SIM_WRITING + j);
+                }
                 while (operator_hear_worker(sim, i))
                         ;
         }
@@ -495,13 +499,19 @@ bool operator_hear_worker(struct simulation *sim, unsigned worker)
         if (from->done_count == 0)
                 return false;
         done = from->done[from->done_first];
-        watch = watch_of(sim, done.watch);
-        uid = sim_uid_number(done.uid);
         from->done[from->done_first] = (struct message_done){0};
         from->done_first = (from->done_first + 1) % INBOX_MAX;
         from->done_count--;
         tell_time(sim);
+        if (done.result == RESULT_COUNT) {
+                judge(sim, "ANSWERED",
+                      assign_answered(&sim->controller.worker[worker],
+                                      &(struct message_answered){.sequence = done.sequence}));
+                return true;
+        }
         r = assign_take(&sim->controller.worker[worker], &done, &given);
+        watch = watch_of(sim, done.watch);
+        uid = sim_uid_number(done.uid);
         if (r >= 0)
                 r = outcome_done(&sim->controller, &given, &done);
         if (r >= 0 && done.result != RESULT_RETURNED && done.result != RESULT_BEHIND &&

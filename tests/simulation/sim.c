@@ -114,6 +114,16 @@ static bool end_run(struct simulation *sim, unsigned argument)
         return worker_end(sim, argument % WORKERS, argument / WORKERS);
 }
 
+static bool answer(struct simulation *sim, unsigned argument)
+{
+        return worker_answer(sim, argument % WORKERS);
+}
+
+static bool write_answer(struct simulation *sim, unsigned argument)
+{
+        return worker_write(sim, argument % WORKERS, argument / WORKERS);
+}
+
 static bool settle(struct simulation *sim, unsigned argument _unused_)
 {
         return operator_settle(sim);
@@ -340,6 +350,8 @@ static const struct {
         {"hear-worker", 80, false, hear_worker},
         {"begin", 100, false, begin_run},
         {"end", 90, false, end_run},
+        {"answer", 60, true, answer},
+        {"write", 90, false, write_answer},
         {"settle", 140, false, settle},
         {"give-back", 12, true, give_back},
         {"idle", 20, false, idle},
@@ -440,6 +452,8 @@ bool simulation_round(struct simulation *sim, bool ends)
         for (unsigned i = 0; i < WORKERS; i++) {
                 any |= worker_begin(sim, i);
                 any |= ends && worker_end(sim, i, sim->steps % 2 ? 1 : 17); /* a status is written, or not */
+                for (unsigned j = 0; j < SIM_WRITING && ends; j++)
+                        any |= worker_write(sim, i, (sim->steps % 2 ? 1U : 17U) * SIM_WRITING + j);
                 any |= operator_hear_worker(sim, i);
         }
         any |= operator_wake(sim, false);
@@ -511,6 +525,7 @@ void simulation_come_to_rest(struct simulation *sim)
 static void configure(struct simulation *sim)
 {
         static const char *const name[WATCHES] = {"first", "second"};
+        static const unsigned window[] = {1, SIM_WRITING, RUNS_AT_ONCE};
 
         bool are_twins = sim_random(&sim->random) % 3;
 
@@ -534,8 +549,10 @@ static void configure(struct simulation *sim)
                         .quarantine_after = 2,
                         .quarantine_usec = 200 * USEC_PER_SEC,
                 };
-        sim->config =
-                (struct config){.workers = WORKERS, .watch = sim->config_watch, .watch_count = WATCHES};
+        sim->config = (struct config){.workers = WORKERS,
+                                      .window = window[sim_random(&sim->random) % ELEMENTS(window)],
+                                      .watch = sim->config_watch,
+                                      .watch_count = WATCHES};
 }
 
 int simulation_new(uint64_t seed, struct simulation **ret)

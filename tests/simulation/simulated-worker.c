@@ -115,14 +115,19 @@ void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence)
 
         if (from->current.active && from->current.run.sequence == sequence)
                 from->current.cancelled = true;
-        /* CANCEL comes right behind RUN: the handler is ended before it has done anything. */
-        if (from->inbox_count == 0 || from->inbox[0].run.sequence != sequence)
+        for (size_t i = 0; i < SIM_WRITING; i++)
+                if (from->writing[i].active && from->writing[i].run.sequence == sequence)
+                        from->writing[i].cancelled = true;
+        for (size_t i = 0; i < from->inbox_count; i++) {
+                if (from->inbox[i].run.sequence != sequence)
+                        continue;
+                waiting = from->inbox[i];
+                from->inbox_count--;
+                memmove(&from->inbox[i], &from->inbox[i + 1],
+                        (from->inbox_count - i) * sizeof(from->inbox[0]));
+                say_done(sim, worker, &waiting, RESULT_RETURNED, 0);
                 return;
-        waiting = from->inbox[0];
-        from->inbox_count--;
-        memmove(&from->inbox[0], &from->inbox[1], from->inbox_count * sizeof(from->inbox[0]));
-        waiting.cancelled = true;
-        say_done(sim, worker, &waiting, RESULT_CANCELLED, 0);
+        }
 }
 
 /* ---- the beginning */
@@ -416,9 +421,8 @@ static unsigned selected_now(struct simulation *sim, const struct sim_run *run)
         return object ? object->selected : 0;
 }
 
-bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
+static bool end(struct simulation *sim, unsigned worker, struct sim_run *run, unsigned argument)
 {
-        struct sim_run *run = &sim->worker[worker].current;
         bool fails = !sim->is_calm && argument % 3 == 0;
         uint64_t requeue =
                 !sim->is_calm && argument % 16 == 5 ? (30 + argument / 16 % 2 * 40) * UINT64_C(1000000) : 0;
@@ -450,6 +454,38 @@ bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
         return true;
 }
 
+bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
+{
+        return end(sim, worker, &sim->worker[worker].current, argument);
+}
+
+bool worker_write(struct simulation *sim, unsigned worker, unsigned argument)
+{
+        return end(sim, worker, &sim->worker[worker].writing[argument % SIM_WRITING],
+                   argument / SIM_WRITING);
+}
+
+bool worker_answer(struct simulation *sim, unsigned worker)
+{
+        struct sim_worker *from = &sim->worker[worker];
+
+        for (size_t i = 0; i < SIM_WRITING && from->current.active && sim->config.window > 1; i++) {
+                if (from->writing[i].active)
+                        continue;
+                sim_tell(sim, "worker %u: the handler of %s has answered", worker,
+                         sim_key(from->current.name));
+                from->writing[i] = from->current;
+                from->current = (struct sim_run){0};
+                if (from->done_count == INBOX_MAX)
+                        abort();
+                from->done[(from->done_first + from->done_count++) % INBOX_MAX] = (struct message_done){
+                        .sequence = from->writing[i].run.sequence, .result = RESULT_COUNT, /* ANSWERED */
+                };
+                return true;
+        }
+        return false;
+}
+
 bool worker_return(struct simulation *sim, unsigned worker)
 {
         if (sim->worker[worker].inbox_count == 0)
@@ -465,6 +501,8 @@ void worker_kill(struct simulation *sim, unsigned worker)
         while (from->inbox_count > 0)
                 run_done(&from->inbox[--from->inbox_count]);
         run_done(&from->current);
+        for (size_t i = 0; i < SIM_WRITING; i++)
+                run_done(&from->writing[i]);
         while (from->done_count > 0) {
                 done_free(&from->done[from->done_first]);
                 from->done_first = (from->done_first + 1) % INBOX_MAX;

@@ -128,10 +128,13 @@ struct sim_run {
         uint64_t own_version, known_version, fingerprint;
 };
 
+#define SIM_WRITING 3
+
 struct sim_worker {
         struct sim_run inbox[RUNS_AT_ONCE];
         size_t inbox_count;
-        struct sim_run current;
+        struct sim_run current;              /* its handler is at work */
+        struct sim_run writing[SIM_WRITING]; /* have answered */
         struct message_done done[INBOX_MAX]; /* to the controller; texts are owned */
         size_t done_first, done_count;
 };
@@ -256,6 +259,10 @@ void worker_recall(struct simulation *sim, unsigned worker);
 void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence);
 bool worker_begin(struct simulation *sim, unsigned worker);
 bool worker_end(struct simulation *sim, unsigned worker, unsigned argument);
+bool worker_answer(struct simulation *sim,
+                   unsigned worker); /* the handler is over, and the next one may begin */
+bool worker_write(struct simulation *sim, unsigned worker,
+                  unsigned argument);                        /* one that has answered ends, in any order */
 bool worker_return(struct simulation *sim, unsigned worker); /* what has not begun, as one takes long */
 void worker_kill(struct simulation *sim, unsigned worker);
 void done_free(struct message_done *done);

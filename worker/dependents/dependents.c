@@ -12,6 +12,7 @@
 #include "store/reader.h"
 #include "worker/confidential.h"
 #include "worker/kinds.h"
+#include "worker/waiting.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 #include "json/difference.h"
@@ -256,7 +257,7 @@ static int look_kind_up(struct dependents *dependents, struct dependent *depende
         int r;
 
         dependent->lookups++;
-        r = kube_ask_kind(run->worker->client, dependent->api_version, dependent->kind, &found);
+        r = run_ask_kind(run, dependent->api_version, dependent->kind, &found);
         if (r == -ECANCELED)
                 return run_cut_off(run);
         if (r < 0)

@@ -14,6 +14,7 @@
 #include "worker/confine.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
+#include "worker/waiting.h"
 #include "worker/write/object.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -7,12 +7,13 @@
 #include <sys/wait.h>
 
 #include "base/duration.h"
-#include "worker/arguments.h"
-#include "worker/limits.h"
 #include "worker/recording.h"
+#include "worker/run/arguments.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/environment.h"
+#include "worker/run/limits.h"
 #include "worker/run/request.h"
+#include "worker/waiting.h"
 
 #define EXIT_DATAERR  65
 #define EXIT_SOFTWARE 70
@@ -232,11 +233,14 @@ static int ask_coprocess(struct run *run) _suspends_
 
 int handler_run(struct run *run)
 {
-        if (run->cancelled)
-                return run_finish(run, RESULT_CANCELLED,
-                                  "the operator stops before the handler was started");
+        int r = waiting_turn(run);
+
+        if (r < 0)
+                return r;
         run->handler.ran = true;
-        return run->watch->config->handler_kind == HANDLER_EXEC ? ask_program(run) : ask_coprocess(run);
+        r = run->watch->config->handler_kind == HANDLER_EXEC ? ask_program(run) : ask_coprocess(run);
+        waiting_turn_over(run);
+        return r;
 }
 
 bool handler_end(struct run *run, uint64_t grace_usec)

@@ -172,6 +172,7 @@ int related_collect(struct run *run, struct error *error)
                 run->related.fingerprint = keyed_hash_end(
                         keyed_hash_of(HASHED_RELATED), collection.versions.data, collection.versions.size);
                 free(run->related.json);
+                run->related.size = collection.json.size;
                 run->related.json = text_take(&collection.json);
                 r = run->related.json && !collection.versions.failed ? 0 : -ENOMEM;
         }

@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "os/slot.h"
 #include "worker/dependents/children.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/recall.h"
 #include "worker/recording.h"
 #include "worker/run/handler.h"
 #include "worker/run/reading.h"
+#include "worker/waiting.h"
 #include "worker/write/event.h"
 #include "worker/write/status.h"
 #include "worker/write/write.h"
@@ -42,13 +44,14 @@ static void run_done(struct run *run)
         free(run->own.version);
         free(run->end.text);
         free(run->parked.plan);
+        text_done(&run->record);
         run_forget_writes(run);
 }
 
 /* When the operator stops, a success still counts, and a plan that was begun stays on record. */
 static bool is_kept(enum run_result result)
 {
-        return result == RESULT_SUCCESS || result == RESULT_SETTLING;
+        return result == RESULT_SUCCESS || result == RESULT_SETTLING || result == RESULT_RETURNED;
 }
 
 static int report_end(struct run *run)
@@ -83,6 +86,7 @@ static int report_end(struct run *run)
                                                                : 0,
                 .message = text,
                 .duration_usec = now - run->started,
+                .busy_usec = waiting_busy_usec(run, now),
                 .handler_cpu_usec = run->handler.usage.cpu_usec,
                 .handler_memory_peak = run->handler.usage.memory_peak,
                 .handler_out_of_memory = run->handler.out_of_memory,
@@ -95,8 +99,10 @@ static int report_end(struct run *run)
                 .writes_left_out = run->writes.left_out,
         };
 
-        recorder_run_ended(worker->recorder, run, result, text);
-        recording_end(run, done.result, text);
+        if (result != RESULT_RETURNED) {
+                recorder_run_ended(worker->recorder, run, result, text);
+                recording_end(run, done.result, text);
+        }
         return child_send(worker->child, MESSAGE_DONE, &done);
 }
 
@@ -126,6 +132,27 @@ static void carry_out(struct run *run) _suspends_
         assert(next < 0 && (run->end.is_set || run->dropped));
 }
 
+static void begin(struct run *run)
+{
+        struct run **end = &run->worker->runs;
+
+        while (*end)
+                end = &(*end)->next;
+        *end = run;
+        run->worker->begun++;
+        slot_set(run->worker->slot, SLOT_READING, run->order->key, run->order->uid);
+}
+
+static void leave(struct run *run)
+{
+        struct run **place = &run->worker->runs;
+
+        while (*place != run)
+                place = &(*place)->next;
+        *place = run->next;
+        slot_clear(run->worker->slot);
+}
+
 int run_carry_out(struct worker *worker, const struct message_run *order)
 {
         _cleanup_(run_done) struct run run = {
@@ -138,17 +165,15 @@ int run_carry_out(struct worker *worker, const struct message_run *order)
         };
         int r = -ECANCELED;
 
-        assert(!worker->run);
         if (!run.watch)
                 return -EPROTO;
-        worker->run = &run;
-        worker->runs++;
+        begin(&run);
         carry_out(&run);
         if (!run.dropped)
                 status_tell_failure(&run); /* in the object's status first */
         if (!run.dropped)
                 r = report_end(&run);
-        worker->run = NULL;
+        leave(&run);
         return r;
 }
 

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "kube/path.h"
 #include "object/fingerprint.h"
+#include "worker/waiting.h"
 #include "worker/write/refusal.h"
 
 #define GET_TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -129,7 +130,7 @@ static int look_resource_up(struct run *run) _suspends_
 
         run->watch->discovered = false;
         run->request.rediscovered = true;
-        r = kube_ask_kind(run->worker->client, config->api_version, config->kind, &found);
+        r = run_ask_kind(run, config->api_version, config->kind, &found);
         if (r == -ECANCELED)
                 return run_cut_off(run);
         if (r < 0)

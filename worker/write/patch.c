@@ -8,6 +8,7 @@
 #include "base/backoff.h"
 #include "base/duration.h"
 #include "kube/path.h"
+#include "worker/waiting.h"
 #include "worker/write/object.h"
 
 #define TIMEOUT_USEC    (30 * USEC_PER_SEC)
@@ -110,7 +111,7 @@ static uint64_t pause_after(const struct run *run, const struct kube_error *erro
 static int make_anew(struct run *run, struct kube_answer *ret) _suspends_
 {
         uint64_t pause = pause_after(run, &ret->response.error);
-        int r = pause > 0 ? fiber_sleep(pause, "others to write to the object") : 0;
+        int r = pause > 0 ? run_sleep(run, pause, "others to write to the object") : 0;
 
         if (run->cancelled)
                 return run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");

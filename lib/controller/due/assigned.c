@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/due/assigned.h"
 
+#include <assert.h>
 #include <string.h>
 
 const struct queue_run *worker_run(const struct worker *worker)
 {
-        return worker->given_count > 0 ? &worker->given[0].run : NULL;
+        for (size_t i = 0; i < worker->given_count; i++)
+                if (!worker->given[i].answered)
+                        return &worker->given[i].run;
+        return NULL;
+}
+
+size_t worker_unanswered(const struct worker *worker)
+{
+        assert(worker->answered_count <= worker->given_count);
+        return worker->given_count - worker->answered_count;
+}
+
+struct assignment *worker_find(struct worker *worker, const char *key, const char *uid)
+{
+        for (size_t i = 0; i < worker->given_count; i++)
+                if (strcmp(worker->given[i].run.key, key) == 0 && strcmp(worker->given[i].run.uid, uid) == 0)
+                        return &worker->given[i];
+        return NULL;
 }
 
 bool assignment_is_outdated(const struct controller *controller, const struct assignment *given)
@@ -41,7 +59,7 @@ void assign_recall(struct controller *controller, const char *reason)
         for (size_t i = 0; i < controller->worker_count; i++) {
                 struct worker *worker = &controller->worker[i];
 
-                if (worker->given_count > 1 && worker->is_up)
+                if (worker_unanswered(worker) > 1 && worker->is_up)
                         controller->effects->recall(controller->userdata, worker, reason);
         }
 }
@@ -49,16 +67,12 @@ void assign_recall(struct controller *controller, const char *reason)
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)
 {
         struct controller *controller = watch->controller;
+        const struct assignment *given = assign_find(watch, key, uid);
 
-        if (!assign_is_under_way(watch, key, uid))
-                return;
-        for (size_t i = 0; i < controller->worker_count; i++) {
+        for (size_t i = 0; i < controller->worker_count && given; i++) {
                 struct worker *worker = &controller->worker[i];
-                const struct queue_run *run = worker_run(worker);
 
-                if (run && !worker->given[0].to_send && run->watch == watch_number(watch) &&
-                    strcmp(run->key, key) == 0 && strcmp(run->uid, uid) == 0)
-                        controller->effects->cancel(controller->userdata, worker, run->id, reason);
+                if (given >= worker->given && given < worker->given + worker->given_count && !given->to_send)
+                        controller->effects->cancel(controller->userdata, worker, given->run.id, reason);
         }
-        assign_recall(controller, reason);
 }

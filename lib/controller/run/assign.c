@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which worker gets which run. A worker does one run at a time, in the order in which it was given them.
- * Where runs are short, it is given some at once, so that it finds the next one without waiting for us, and
- * we are woken for many ends instead of each. What it was given counts as running: nobody else gets the key.
- * What must never happen: a run that waits for long behind another one while somebody else could do it. So
- * they are few, expected to be over soon by what the last runs of their watches took, and should one take
- * longer all the same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of
- * their line.
+ * Which worker gets which run. A worker has one handler at work at a time, in the order in which it was given its
+ * runs. Where handlers are short, it is given some runs at once, so that it finds the next one without waiting for
+ * us, and we are woken for many ends instead of each. What it was given counts as running: nobody else gets the key.
+ * What must never happen: a run that waits for long behind another one's handler while somebody else could do it. So
+ * they are few, expected to be over soon by what the last ones of their watches took, and should one take longer all the
+ * same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of their line.
+ *
+ * A run whose handler has answered (ANSWERED) waits for the API server, up to `window` of them in a worker, and holds
+ * nobody up. They end in any order.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +20,7 @@
 #include "controller/clock.h"
 #include "controller/due/assigned.h"
 #include "controller/due/doubt.h"
+#include "controller/effects.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/twin.h"
@@ -33,29 +36,39 @@ static bool is_available(const struct worker *worker)
         return worker->is_up;
 }
 
+/* With a window of one run after the other, the others wait in the worker. */
+static bool window_is_open(const struct worker *worker)
+{
+        unsigned window = worker->controller->config->window;
+
+        return worker->given_count < (window > 1 ? window : RUNS_AT_ONCE);
+}
+
 static bool worker_has_room(const struct worker *worker)
 {
-        return worker->given_count == 0 ||
-               (worker->given_count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC);
+        size_t count = worker_unanswered(worker);
+
+        return window_is_open(worker) &&
+               (count == 0 || (count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC));
 }
 
 /* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. When
  * one of them needs something, all get what they have room for. */
 static bool runs_low(const struct worker *worker)
 {
-        return worker->given_count <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
+        return worker_unanswered(worker) <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
 }
 
 /* Whatever was expected of it: what is put behind it comes back, and would be put there again and again. */
 static bool is_late(const struct worker *worker, uint64_t now)
 {
-        return worker->given_count > 0 && now - worker->started_boottime > AHEAD_USEC;
+        return worker_unanswered(worker) > 0 && now - worker->started_boottime > AHEAD_USEC;
 }
 
 static bool may_have_more(const struct worker *worker, uint64_t now)
 {
-        return is_available(worker) &&
-               (worker->given_count == 0 || (runs_low(worker) && !is_late(worker, now)));
+        return is_available(worker) && window_is_open(worker) &&
+               (worker_unanswered(worker) == 0 || (runs_low(worker) && !is_late(worker, now)));
 }
 
 /* Of a watch that nothing is known of yet: as much as is given at once. */
@@ -71,47 +84,86 @@ static void note_pace(struct watch *watch, uint64_t took_usec)
         watch->pace_known = true;
 }
 
-static void drop_assignment(struct worker *worker, size_t index, bool has_begun)
+/* The worker is done with this handler, and at the next one. */
+static void handler_over(struct worker *worker, const struct assignment *given)
+{
+        assert(given->expected_usec <= worker->expected_usec);
+        if (&given->run == worker_run(worker))
+                worker->started_boottime = worker->controller->now.boottime;
+        worker->expected_usec -= given->expected_usec;
+}
+
+static void drop_assignment(struct worker *worker, struct assignment *given, bool has_begun)
 {
         struct controller *controller = worker->controller;
+        size_t index = (size_t)(given - worker->given);
 
-        assert(index < worker->given_count && !worker->given[index].to_send);
-        assert(worker->given[index].expected_usec <= worker->expected_usec);
-        if (controller->effects->ended(controller->userdata, worker, &worker->given[index], has_begun))
+        if (controller->effects->ended(controller->userdata, worker, given, has_begun))
                 controller->commit.due = true;
-        worker->expected_usec -= worker->given[index].expected_usec;
+        if (given->answered)
+                worker->answered_count--;
+        else
+                handler_over(worker, given);
         worker->given_count--;
-        memmove(&worker->given[index], &worker->given[index + 1],
-                (worker->given_count - index) * sizeof(worker->given[0]));
+        memmove(given, given + 1, (worker->given_count - index) * sizeof(*given));
+}
+
+/* What was sent to it under this number; NULL: that is a lie. */
+static struct assignment *find_given(struct worker *worker, uint64_t sequence)
+{
+        for (size_t i = 0; i < worker->given_count; i++)
+                if (worker->given[i].run.id == sequence && !worker->given[i].to_send)
+                        return &worker->given[i];
+        return NULL;
+}
+
+/* What the worker says, but not more than that. */
+static uint64_t at_most_since(const struct worker *worker, const struct assignment *given, uint64_t usec)
+{
+        uint64_t most = worker->controller->now.boottime - given->since;
+
+        return usec < most ? usec : most;
+}
+
+int assign_answered(struct worker *worker, const struct message_answered *answered)
+{
+        struct assignment *given = find_given(worker, answered->sequence);
+        struct controller *controller = worker->controller;
+
+        if (!given || given->answered || controller->config->window <= 1)
+                return -EPROTO;
+        note_pace(&controller->watch[given->run.watch], at_most_since(worker, given, answered->busy_usec));
+        handler_over(worker, given);
+        given->answered = true;
+        worker->answered_count++;
+        queue_answered(controller->queue, given->run.id);
+        controller_settle_soon(controller);
+        return 0;
 }
 
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
 {
         const struct controller *controller = worker->controller;
-        uint64_t now = controller->now.boottime;
+        struct assignment *given = find_given(worker, done->sequence);
+        bool returned = done->result == RESULT_RETURNED;
         const struct queue_run *run;
-        size_t index = 0;
 
-        while (index < worker->given_count && worker->given[index].run.id != done->sequence)
-                index++;
-        if (index == worker->given_count || worker->given[index].to_send || done->result >= RESULT_COUNT ||
-            (index > 0 && done->result != RESULT_RETURNED))
+        if (!given || done->result >= RESULT_COUNT || (returned && given->answered))
                 return -EPROTO;
-        run = &worker->given[index].run;
+        run = &given->run;
         if (strcmp(done->watch, controller->watch[run->watch].config->name) != 0 ||
             strcmp(done->key, run->key) != 0 || strcmp(done->uid, run->uid) != 0)
                 return -EPROTO;
-        *ret = worker->given[index];
-        ret->took_usec = now - worker->started_boottime;
-        if (done->result != RESULT_RETURNED) {
+        given->took_usec = at_most_since(worker, given, done->duration_usec);
+        *ret = *given;
+        if (!returned) {
                 controller->watch[run->watch].credit_runs++;
-                note_pace(&controller->watch[run->watch],
-                          done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
+                if (!given->answered)
+                        note_pace(&controller->watch[run->watch],
+                                  at_most_since(worker, given, done->busy_usec));
                 histogram_add(&controller->watch[run->watch].metrics.queue, run->waited_usec);
         }
-        drop_assignment(worker, index, done->result != RESULT_RETURNED);
-        if (index == 0)
-                worker->started_boottime = now;
+        drop_assignment(worker, given, !returned);
         return 0;
 }
 
@@ -121,7 +173,7 @@ struct queue_counts assign_count(const struct controller *controller, const stru
                                            : queue_count_all(controller->queue);
         size_t given = counts.running;
 
-        counts.running = 0;
+        counts.running = counts.answered;
         for (size_t i = 0; i < controller->worker_count; i++) {
                 const struct queue_run *run = worker_run(&controller->worker[i]);
 
@@ -155,7 +207,7 @@ static struct worker *next_worker(struct controller *controller)
                 struct worker *worker = &controller->worker[i];
 
                 if (worker->filling && is_available(worker) && worker_has_room(worker) &&
-                    (!found || worker->given_count < found->given_count))
+                    (!found || worker_unanswered(worker) < worker_unanswered(found)))
                         found = worker;
         }
         return found;
@@ -172,10 +224,11 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         worker->given_count++;
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
+                                     .since = now,
                                      .reloads = controller->reloads,
                                      .epoch = watch->epoch,
                                      .expected_usec = expected_usec(watch)};
-        if (worker->given_count == 1)
+        if (worker_unanswered(worker) == 1)
                 worker->started_boottime = now;
         worker->expected_usec += given->expected_usec;
         r = ledger_owe(controller->ledger, watch->config->name, run->key, run->uid);

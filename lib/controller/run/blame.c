@@ -81,19 +81,42 @@ int blame_object(struct controller *controller, const struct config_watch *confi
         return r;
 }
 
-void blame_worker(const struct worker *worker, const char *cause)
+static int suspect_object(struct controller *controller, const struct config_watch *config,
+                          const struct queue_run *run)
+{
+        struct ledger_row row = {0};
+        int r = ledger_get(controller->ledger, config->name, run->key, run->uid, &row);
+
+        if (r < 0)
+                return r;
+        row.crashed_realtime = ledger_time(controller);
+        r = ledger_put(controller->ledger, config->name, &row);
+        ledger_row_done(&row);
+        if (r >= 0)
+                controller_log(controller, LOG_NOTICE, NULL,
+                               LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", run->key},
+                                          {"RECONCILED_UID", run->uid}),
+                               "%s of watch %s was in the worker that died: it runs alone the next time",
+                               run->key, config->name);
+        return r;
+}
+
+void blame_worker(const struct worker *worker, const struct assignment *guilty, const char *cause)
 {
         struct controller *controller = worker->controller;
-        const struct queue_run *run;
-        int r;
 
-        if (worker->given_count == 0 || worker->given[0].to_send)
-                return;
-        run = &worker->given[0].run;
-        r = blame_object(controller, controller->watch[run->watch].config, run->key, run->uid,
-                         run->fingerprint, cause);
-        if (r < 0 && r != -ENOENT)
-                controller_log(controller, LOG_ERR, NULL, NULL,
-                               "a crash over %s could not be recorded in the ledger: %s", run->key,
-                               strerror(-r));
+        for (size_t i = 0; i < worker->given_count; i++) {
+                const struct queue_run *run = &worker->given[i].run;
+                const struct config_watch *config = controller->watch[run->watch].config;
+                int r = 0;
+
+                if (guilty == &worker->given[i])
+                        r = blame_object(controller, config, run->key, run->uid, run->fingerprint, cause);
+                else if (!guilty && !worker->given[i].to_send)
+                        r = suspect_object(controller, config, run);
+                if (r < 0 && r != -ENOENT)
+                        controller_log(controller, LOG_ERR, NULL, NULL,
+                                       "a crash over %s could not be recorded in the ledger: %s", run->key,
+                                       strerror(-r));
+        }
 }

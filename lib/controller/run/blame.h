@@ -8,8 +8,9 @@ uint64_t blame_row(struct controller *controller, const struct config_watch *con
 /* That it is in quarantine. */
 void blame_tell(struct controller *controller, const struct config_watch *config,
                 const struct ledger_row *row);
-/* The worker died first: its run waits from now on. */
-void blame_worker(const struct worker *worker, const char *cause);
+/* The worker died first. guilty: the run whose code ran: it waits from now on. NULL: that is unknown, so each run that it had
+ * runs alone the next time, and none is counted. */
+void blame_worker(const struct worker *worker, const struct assignment *guilty, const char *cause);
 /* One more crash over this object, written down, and said when it is in quarantine. -ENOENT: nothing is
  * known of it. */
 int blame_object(struct controller *controller, const struct config_watch *config, const char *key,

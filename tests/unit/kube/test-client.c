@@ -277,6 +277,43 @@ static void test_patience_ends_while_it_waits(void **state)
         assert_int_equal(fixture->server.requests, 1);
 }
 
+static struct server_connection *held[8];
+static unsigned held_count;
+
+static void hold_answer(struct server_connection *connection, const char *request)
+{
+        (void)request;
+        held[held_count++ % ELEMENTS(held)] = connection;
+}
+
+/* Four at once; after a 429 two, and with as many successes three. */
+static void test_few_requests_at_once(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/version", false);
+        struct kube_transfer *transfer[8];
+
+        held_count = 0;
+        fixture->server.on_request = hold_answer;
+        kube_client_set_at_once(fixture->client, 4);
+        for (size_t i = 0; i < ELEMENTS(transfer); i++)
+                assert_int_equal(kube_client_start(fixture->client, &request, &transfer[i]), 0);
+        fixture_wait(fixture, &fixture->server.requests, 4);
+        assert_int_equal(fixture->server.connections, 4);
+        server_answer(held[0], "429 Too Many Requests", "", "{}");
+        fixture_wait(fixture, &fixture->done, 1);
+        server_answer(held[1], "200 OK", "", "{}");
+        fixture_wait(fixture, &fixture->done, 2);
+        assert_int_equal(fixture->server.requests, 4);
+        server_answer(held[2], "200 OK", "", "{}");
+        fixture_wait(fixture, &fixture->server.requests, 6);
+        assert_int_equal(fixture->done, 3);
+        /* One that waits is cancelled, and one that is in flight: its place is another one's. */
+        kube_transfer_cancel(transfer[6]);
+        kube_transfer_cancel(transfer[5]);
+        fixture_wait(fixture, &fixture->server.requests, 7);
+}
+
 /* ---- small and bounded */
 
 static void test_counters(void **state)
@@ -361,7 +398,7 @@ static void test_a_repeated_request_says_so(void **state)
 static unsigned warned;
 static char last_warning[512];
 
-static void on_warning(const char *text, void *userdata)
+static void on_warning(const char *text, const struct fiber *asker _unused_, void *userdata)
 {
         assert_non_null(userdata);
         warned++;
@@ -465,6 +502,7 @@ int main(void)
                 TEST(test_throttle),
                 TEST(test_patience),
                 TEST(test_patience_ends_while_it_waits),
+                TEST(test_few_requests_at_once),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
                 TEST(test_a_repeated_request_says_so),

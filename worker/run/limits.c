@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See limits.h. */
-#include "worker/limits.h"
+#include "worker/run/limits.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See arguments.h. */
-#include "worker/arguments.h"
+#include "worker/run/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>

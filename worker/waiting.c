@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See waiting.h. */
+#include "worker/waiting.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "kube/notice.h"
+
+#define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one handler that others wait for */
+#define KEEP_USEC     USEC_PER_MINUTE      /* an answer of a handler waits for so long */
+#define LOOK_USEC     USEC_PER_SEC
+#define HELD_MAX      ((size_t)16 * 1024 * 1024) /* bytes of objects in runs; with more, no other run begins */
+
+/* ---- back to the supervisor */
+
+static int give_back(struct worker *worker, const struct message_run *order)
+{
+        struct message_done done = {
+                .sequence = order->sequence,
+                .action = order->action,
+                .watch = order->watch,
+                .key = order->key,
+                .uid = order->uid,
+                .result = RESULT_RETURNED,
+        };
+
+        return child_send(worker->child, MESSAGE_DONE, &done);
+}
+
+static struct message *take_waiting(struct worker *worker, size_t index)
+{
+        struct message *message = worker->waiting.run[index];
+
+        worker->waiting.count--;
+        memmove(worker->waiting.run + index, worker->waiting.run + index + 1,
+                (worker->waiting.count - index) * sizeof(struct message *));
+        return message;
+}
+
+static int return_waiting(struct worker *worker, size_t index)
+{
+        _cleanup_message_ struct message *message = take_waiting(worker, index);
+
+        return give_back(worker, &message->run);
+}
+
+int waiting_return_one(struct worker *worker, uint64_t sequence)
+{
+        for (size_t i = 0; i < worker->waiting.count; i++)
+                if (worker->waiting.run[i]->run.sequence == sequence)
+                        return return_waiting(worker, i);
+        return -ENOENT;
+}
+
+/* The last run goes back first: each one becomes the first of its line. */
+static int return_all_waiting(struct worker *worker)
+{
+        int r = 0;
+
+        while (r >= 0 && worker->waiting.count > 0)
+                r = return_waiting(worker, worker->waiting.count - 1);
+        return r;
+}
+
+/* Unless what it has begun must go on in this worker: a parked attempt has undone something. */
+static void send_back(struct run *run)
+{
+        run->goes_back = run->order->settling[0] == '\0';
+        if (run->goes_back && run->waits_for_turn)
+                fiber_wake(run->fiber);
+}
+
+int waiting_return(struct worker *worker)
+{
+        for (struct run *run = worker->runs; run; run = run->next)
+                if (run != worker->at_handler && !run->handler.done)
+                        send_back(run);
+        return return_all_waiting(worker);
+}
+
+/* ---- patience */
+
+static bool any_waits_for_turn(const struct worker *worker)
+{
+        for (const struct run *run = worker->runs; run; run = run->next)
+                if (run->waits_for_turn)
+                        return true;
+        return false;
+}
+
+/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or, as none of those
+ * that have begun has the worker, for memory. */
+static uint64_t held_up_since(const struct worker *worker)
+{
+        if (worker->at_handler)
+                return worker->at_handler->turn_since;
+        if (worker->config->window <= 1)
+                return worker->runs ? worker->runs->started : UINT64_MAX;
+        return worker->waiting.busy == 0 ? 0 : UINT64_MAX;
+}
+
+static int lose_patience(struct worker *worker)
+{
+        for (struct run *run = worker->runs; run; run = run->next)
+                if (run->waits_for_turn)
+                        send_back(run);
+        return return_all_waiting(worker);
+}
+
+static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+        uint64_t now = clock_boottime_usec(), since = held_up_since(worker),
+                 lasted = since < now ? now - since : 0;
+        int r = 0;
+
+        if (worker->waiting.count == 0 && !any_waits_for_turn(worker))
+                return 0;
+        if (lasted >= PATIENCE_USEC) {
+                r = lose_patience(worker);
+        } else {
+                r = sd_event_source_set_time_relative(source, PATIENCE_USEC - lasted);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        if (r < 0 && !worker->stopping)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "runs cannot be given back: %s",
+                            strerror(-r));
+        return 0;
+}
+
+/* The timer runs on beside many short runs, and looks at what there is when it goes off: a timer for each
+ * of them would cost as much as they do. */
+static int be_patient(struct worker *worker)
+{
+        int enabled = SD_EVENT_OFF, r;
+
+        if (!worker->waiting.patience)
+                return sd_event_add_time_relative(worker->child->event, &worker->waiting.patience,
+                                                  CLOCK_MONOTONIC, PATIENCE_USEC, USEC_PER_MSEC,
+                                                  on_patience_over, worker);
+        r = sd_event_source_get_enabled(worker->waiting.patience, &enabled);
+        if (r < 0 || enabled != SD_EVENT_OFF)
+                return r;
+        r = sd_event_source_set_time_relative(worker->waiting.patience, PATIENCE_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
+}
+
+/* ---- beginning */
+
+static size_t held_bytes(const struct worker *worker)
+{
+        size_t sum = 0;
+
+        for (const struct run *run = worker->runs; run; run = run->next)
+                sum += 2 * run->object.json_size + run->related.size;
+        return sum;
+}
+
+/* One waits, none of the others has the worker, and they leave room; one may always begin. */
+static bool may_begin(const struct worker *worker, size_t others, size_t busy_others)
+{
+        return worker->waiting.count > 0 && busy_others == 0 &&
+               (others == 0 || (others < worker->config->window && held_bytes(worker) <= HELD_MAX));
+}
+
+static void carry_out_runs(void *userdata);
+
+static int begin_maybe(struct worker *worker)
+{
+        int r = may_begin(worker, worker->waiting.runners, worker->waiting.busy)
+                        ? fiber_start(worker->fibers, "runs", carry_out_runs, worker, NULL)
+                        : -EAGAIN;
+
+        if (r >= 0) {
+                worker->waiting.runners++;
+                worker->waiting.busy++;
+        }
+        /* Without room for one more stack it begins when another run is over. */
+        return r == -EAGAIN || (r == -ENOMEM && worker->waiting.runners > 0) ? 0 : r;
+}
+
+static void cannot_carry_out(struct worker *worker, int status)
+{
+        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                    "a run cannot be carried out, or its end cannot be reported: %s", strerror(-status));
+}
+
+static int carry_out_first(struct worker *worker) _suspends_
+{
+        _cleanup_message_ struct message *message = take_waiting(worker, 0);
+        int r = worker->carry_out(worker, &message->run);
+
+        if (r == -ECANCELED || (r < 0 && !worker->stopping))
+                return r;
+        worker->on_run_ended(worker);
+        return 0;
+}
+
+/* The fiber: one run after the other, as long as there are any. So runs that end as soon as they begin cost no turn of the
+ * loop each. After one that was asked to end comes another fiber, which was not; and one is enough for those that begin. */
+static void carry_out_runs(void *userdata) _suspends_
+{
+        struct worker *worker = userdata;
+        int r = 0;
+
+        while (r >= 0 && may_begin(worker, worker->waiting.runners - 1, worker->waiting.busy - 1) &&
+               !fiber_is_ending(fiber_current()))
+                r = carry_out_first(worker);
+        assert(worker->waiting.runners > 0 && worker->waiting.busy > 0);
+        worker->waiting.runners--;
+        worker->waiting.busy--;
+        if (r >= 0)
+                r = begin_maybe(worker);
+        if (r < 0 && r != -ECANCELED)
+                cannot_carry_out(worker, r);
+}
+
+int waiting_take(struct worker *worker, struct message **message)
+{
+        int r;
+
+        if (worker->stopping)
+                return give_back(worker, &(*message)->run);
+        if (worker->waiting.count == WORKER_WAITING_MAX)
+                return -EPROTO;
+        worker->waiting.run[worker->waiting.count++] = TAKE_PTR(*message);
+        r = begin_maybe(worker);
+        return r < 0 || worker->waiting.runners == 0 ? r : be_patient(worker);
+}
+
+/* ---- while the server answers */
+
+uint64_t waiting_busy_usec(const struct run *run, uint64_t now)
+{
+        return now - run->started - (run->worker->config->window > 1 ? run->idle_usec : 0);
+}
+
+static int tell_answered(struct run *run)
+{
+        const struct message_answered answered = {
+                .sequence = run->order->sequence,
+                .busy_usec = waiting_busy_usec(run, run->idle_since),
+        };
+
+        if (!run->handler.done || run->answer_told || run->worker->config->window <= 1)
+                return 0;
+        run->answer_told = true;
+        return child_send(run->worker->child, MESSAGE_ANSWERED, &answered);
+}
+
+/* Others may have the worker. */
+static void let_others(struct run *run)
+{
+        struct worker *worker = run->worker;
+        int r;
+
+        run->idle_since = clock_boottime_usec();
+        r = tell_answered(run);
+        worker->waiting.busy--;
+        if (r >= 0)
+                r = begin_maybe(worker);
+        if (r < 0 && !worker->stopping)
+                cannot_carry_out(worker, r);
+}
+
+static void go_on(struct run *run)
+{
+        run->idle_usec += clock_boottime_usec() - run->idle_since;
+        run->worker->waiting.busy++;
+}
+
+/* What the server does not want now it gets soon, and the handler need not run again for that. It holds nobody up. */
+static bool keeps_answer(const struct run *run, const struct kube_error *error, uint64_t give_up)
+{
+        bool is_unsent = error->failure == KUBE_FAILURE_HELD || error->http_status == 429;
+        uint64_t wait = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
+
+        return run->worker->config->window > 1 && run->handler.done && !run->worker->stopping && is_unsent &&
+               wait > 0 && clock_boottime_usec() + wait <= give_up;
+}
+
+static int ask(struct run *run, const struct kube_request *request, struct kube_answer *ret) _suspends_
+{
+        int r;
+
+        let_others(run);
+        r = kube_ask(run->worker->client, request, ret);
+        go_on(run);
+        return r;
+}
+
+int run_request(struct run *run, const struct kube_request *request, struct kube_answer *ret)
+{
+        uint64_t give_up = clock_boottime_usec() + KEEP_USEC;
+        int r = ask(run, request, ret);
+
+        while (r >= 0 && keeps_answer(run, &ret->response.error, give_up)) {
+                (void)notice_throttle(run->worker->child, run->worker->client, &ret->response.error);
+                kube_answer_done(ret);
+                r = run_sleep(run, LOOK_USEC, "the API server, which asks us to wait (Retry-After)");
+                if (r >= 0)
+                        r = ask(run, request, ret);
+        }
+        return r == -ECANCELED ? run_cut_off(run) : r;
+}
+
+int run_ask_kind(struct run *run, const char *api_version, const char *kind, struct kube_finding *ret)
+{
+        int r;
+
+        let_others(run);
+        r = kube_ask_kind(run->worker->client, api_version, kind, ret);
+        go_on(run);
+        return r;
+}
+
+int run_sleep(struct run *run, uint64_t usec, const char *why)
+{
+        int r;
+
+        let_others(run);
+        r = fiber_sleep(usec, why);
+        go_on(run);
+        return r;
+}
+
+/* ---- the handler's turn */
+
+static struct run *first_in_line(const struct worker *worker)
+{
+        struct run *run = worker->runs;
+
+        while (run && !run->waits_for_turn)
+                run = run->next;
+        return run;
+}
+
+static void wake_first_in_line(const struct worker *worker)
+{
+        struct run *next = worker->at_handler ? NULL : first_in_line(worker);
+
+        if (next)
+                fiber_wake(next->fiber);
+}
+
+static bool has_turn(const struct run *run)
+{
+        return !run->worker->at_handler && first_in_line(run->worker) == run;
+}
+
+static bool is_called_off(const struct run *run)
+{
+        return run->goes_back || run->cancelled || run->dropped || run->worker->stopping;
+}
+
+static int call_off(struct run *run)
+{
+        if (run->dropped)
+                return -ECANCELED;
+        if (run->order->settling[0])
+                return run_finish(run, RESULT_CANCELLED,
+                                  "the operator stops before the handler was started");
+        return run_finish(run, RESULT_RETURNED, "%s", "");
+}
+
+int waiting_turn(struct run *run)
+{
+        struct worker *worker = run->worker;
+        uint64_t since = clock_boottime_usec();
+        bool has;
+        int r = 0;
+
+        run->waits_for_turn = true;
+        if (!has_turn(run))
+                r = be_patient(worker);
+        while (r >= 0 && !is_called_off(run) && !has_turn(run))
+                r = fiber_suspend("the end of another run's handler");
+        has = r >= 0 && !is_called_off(run);
+        run->waits_for_turn = false;
+        run->turn_since = clock_boottime_usec();
+        run->idle_usec += run->turn_since - since;
+        if (!has) {
+                wake_first_in_line(worker);
+                return call_off(run);
+        }
+        worker->at_handler = run;
+        return 0;
+}
+
+void waiting_turn_over(struct run *run)
+{
+        struct worker *worker = run->worker;
+
+        assert(worker->at_handler == run);
+        worker->at_handler = NULL;
+        wake_first_in_line(worker);
+}
+
+void waiting_done(struct worker *worker)
+{
+        while (worker->waiting.count > 0)
+                message_free(worker->waiting.run[--worker->waiting.count]);
+        sd_event_source_disable_unref(worker->waiting.patience);
+}

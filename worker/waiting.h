@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The runs of this worker. They begin in their order. One has the worker until it has to wait for the API server: then
+ * the next one begins, up to the window. Only one handler is at work at a time, and who comes back from the server
+ * waits for its turn. What has no handler yet can go back to the supervisor, for other workers to do: no row, no count
+ * and no handler has noticed it. So no run waits for long behind another one's handler.
+ */
+#include "worker/run-state.h"
+
+/* The run begins when there is room for it; the message is taken. 0; -EPROTO: there are too many; or that one
+ * cannot be begun or given back. */
+int waiting_take(struct worker *worker, struct message **message);
+/* Gives all back that have no handler yet. 0, or the channel's errno. */
+int waiting_return(struct worker *worker);
+/* The same for one that has not begun; -ENOENT: there is none of this number. */
+int waiting_return_one(struct worker *worker, uint64_t sequence);
+/* A request of the run, as kube_ask(); if the worker stops, the run was cut off. Others may have the worker meanwhile. */
+_warn_unused_ int run_request(struct run *run, const struct kube_request *request,
+                              struct kube_answer *ret) _suspends_;
+/* Likewise kube_ask_kind(), but -ECANCELED is the caller's. */
+_warn_unused_ int run_ask_kind(struct run *run, const char *api_version, const char *kind,
+                               struct kube_finding *ret) _suspends_;
+/* Likewise fiber_sleep(). */
+_warn_unused_ int run_sleep(struct run *run, uint64_t usec, const char *why) _suspends_;
+/* For how long no other run could have the worker. */
+uint64_t waiting_busy_usec(const struct run *run, uint64_t now);
+/* The run waits for its handler's turn, and has it until the turn is over. 0; -ESHUTDOWN: the run has ended before, as it
+ * went back or the worker stops; -ECANCELED: the worker ends. */
+_warn_unused_ int waiting_turn(struct run *run) _suspends_;
+void waiting_turn_over(struct run *run);
+void waiting_done(struct worker *worker);
