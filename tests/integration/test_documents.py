@@ -49,7 +49,8 @@ RUN.update({
 })
 # Followed from the beginning to the end, by tests of their own.
 FOLLOWED = {"docs/tutorial.md": ("tests/integration/test_tutorial.py", "tests/cluster/test_tutorial.py", "tests/container/test_image.py"),
-            "docs/cookbook.md": ("tests/integration/test_cookbook.py",), "README.md": ("tests/integration/test_readme.py",)}
+            "docs/cookbook.md": ("tests/integration/test_cookbook.py",), "README.md": ("tests/integration/test_readme.py",),
+            **{f"docs/from-{name}.md": ("tests/sdk/test_coming_from.py",) for name in ("kopf", "shell-operator", "controller-runtime")}}
 # ... but for these, and why.
 NOT_FOLLOWED = {("README.md", "Try it"): "./demo and ./check install packages and build; both are run by CI",
                 ("docs/tutorial.md", "7. A container"): "its base comes from a registry; tests/container builds its file on another one"}
