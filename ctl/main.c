@@ -254,6 +254,10 @@ static int verb_init(const struct options *options, int count _unused_, char **a
         struct init_options init = options->init;
         const char *plural = options->rbac.plural_count > 0 ? strchr(options->rbac.plural[0], '=') : NULL;
 
+        if (plural && init.kind &&
+            (strncmp(options->rbac.plural[0], init.kind, strlen(init.kind)) != 0 ||
+             options->rbac.plural[0] + strlen(init.kind) != plural))
+                return usage("--plural of init is for the kind of --kind");
         init.folder = argument[0];
         init.plural = plural ? plural + 1 : NULL;
         init.finalizer = options->finalizer;
@@ -423,7 +427,9 @@ static int take_format(struct options *options, const char *text)
 
 static int take_plural(struct options *options, const char *text)
 {
-        if (!strchr(text, '=') || options->rbac.plural_count == RBAC_PLURALS_MAX)
+        const char *equals = strchr(text, '=');
+
+        if (!equals || equals == text || !equals[1] || options->rbac.plural_count == RBAC_PLURALS_MAX)
                 return usage("--plural takes Kind=plural");
         options->rbac.plural[options->rbac.plural_count++] = text;
         return 0;
