@@ -7,6 +7,7 @@
 #include "ctl/session/ctl-run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,12 +482,22 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         return r;
 }
 
+/* A terminal that is not ours to control, as a program may have got it from another one, is of no use. */
+static bool has_terminal(void)
+{
+        int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0 && isatty(STDIN_FILENO);
+}
+
 /* NULL: the handler can have the terminal. */
 static const char *tty_obstacle(const struct config_watch *watch)
 {
         const struct config_handler *handler = &watch->handler;
 
-        if (!isatty(STDIN_FILENO))
+        if (!has_terminal())
                 return "standard input is no terminal";
         if (handler->kind == HANDLER_PLUGIN)
                 return "a plugin has no process of its own; attach a debugger to reconciled-plugin-host";
