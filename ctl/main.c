@@ -87,6 +87,7 @@ static const struct ctl_option option[] = {
          "a manifest, or an object of the cluster (namespace/name)"},
         {'W', "watch", "WATCH", IN(run.watch), WORD_WATCH, "whose handler"},
         {'P', "apply", NULL, IN(run.apply), WORD_FREE, "keep what is written"},
+        {'T', "tty", NULL, IN(run.tty), WORD_FREE, "give the handler this terminal, for a debugger"},
         {'r', "runtime-directory", "DIR", IN(runtime_directory), WORD_FILE,
          "of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR ")"},
         {'V', "version", NULL, 0, WORD_FREE, NULL},
@@ -226,10 +227,14 @@ static int verb_uninstall(const struct options *options, int count _unused_, cha
                                : ctl_uninstall(options->runtime_directory, options->timeout_usec, &consent);
 }
 
-static int verb_run(const struct options *options, int count _unused_, char **argument _unused_)
+static int verb_run(const struct options *options, int count, char **argument)
 {
         struct ctl_run_options run = options->run;
 
+        if (count > 0 && !run.tty)
+                return usage(
+                        "run takes a command with --tty only; --object says what the handler is run for");
+        run.command = count > 0 ? argument : NULL;
         run.json = options->json;
         return run.object ? ctl_run(&run)
                           : usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
@@ -249,6 +254,10 @@ static int verb_init(const struct options *options, int count _unused_, char **a
         struct init_options init = options->init;
         const char *plural = options->rbac.plural_count > 0 ? strchr(options->rbac.plural[0], '=') : NULL;
 
+        if (plural && init.kind &&
+            (strncmp(options->rbac.plural[0], init.kind, strlen(init.kind)) != 0 ||
+             options->rbac.plural[0] + strlen(init.kind) != plural))
+                return usage("--plural of init is for the kind of --kind");
         init.folder = argument[0];
         init.plural = plural ? plural + 1 : NULL;
         init.finalizer = options->finalizer;
@@ -270,7 +279,7 @@ static const struct arguments
         of_retry = {0, 2, {WORD_WATCH, WORD_FAILING}, TAKES_KEY},
         of_release = {2, 2, {WORD_WATCH, WORD_QUARANTINED}, TAKES_KEY},
         of_init = {1, 1, {WORD_FILE}, "one folder, which names the operator"},
-        of_run = {.takes = "no arguments; --object says what for"},
+        of_run = {0, ANY, {WORD_FREE}, "a command"},
         of_replay = {1, 1, {WORD_FILE}, "the folder that an operator with --record has filled"};
 
 static const struct verb verb[] = {
@@ -313,9 +322,11 @@ static const struct verb verb[] = {
          "Reads configuration, handlers and credentials again, as SIGHUP does, and waits for the result"},
         {"uninstall", "take our finalizers off all objects", "jytX", &none, verb_uninstall, "",
          "Takes our finalizers off all objects, and shows them first; goes on after a restart"},
-        {"run", "run a handler without an operator", "jcWOP", &of_run, verb_run, "--object FILE|KEY",
+        {"run", "run a handler without an operator", "jcWOPT", &of_run, verb_run,
+         "--object FILE|KEY [--tty [-- COMMAND...]]",
          "Runs one handler and shows what it writes: of FILE on a server in memory, of KEY\n"
-         "(namespace/name) on the cluster, kept only with --apply"},
+         "(namespace/name) on the cluster, kept only with --apply. With --tty the handler, or\n"
+         "COMMAND in its place, has the terminal, and all the time that it wants"},
         {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
 };
@@ -416,7 +427,9 @@ static int take_format(struct options *options, const char *text)
 
 static int take_plural(struct options *options, const char *text)
 {
-        if (!strchr(text, '=') || options->rbac.plural_count == RBAC_PLURALS_MAX)
+        const char *equals = strchr(text, '=');
+
+        if (!equals || equals == text || !equals[1] || options->rbac.plural_count == RBAC_PLURALS_MAX)
                 return usage("--plural takes Kind=plural");
         options->rbac.plural[options->rbac.plural_count++] = text;
         return 0;

@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -57,6 +58,45 @@ static void find_plural(const struct rbac_options *options, const char *api_vers
                 snprintf(plural, size, "%s", definition->plural);
         else
                 guess_plural(kind, plural, size);
+}
+
+static bool has_kind(const struct config_owned *kind, size_t count, const char *name)
+{
+        for (size_t i = 0; i < count; i++)
+                if (strcmp(kind[i].kind, name) == 0)
+                        return true;
+        return false;
+}
+
+/* What is owned and related has a watch of its own. */
+static bool is_kind_of(const struct config *config, const char *name)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                if (strcmp(watch->kind, name) == 0 || has_kind(watch->answers, watch->answers_count, name) ||
+                    has_kind(watch->patches, watch->patches_count, name))
+                        return true;
+        }
+        return false;
+}
+
+/* A plural of another kind is a word with a mistake: the role would lack what it is meant to have. */
+static int check_plurals(const struct rbac_options *options, const struct config *config)
+{
+        for (size_t i = 0; i < options->plural_count; i++) {
+                const char *given = options->plural[i];
+                _cleanup_free_ char *kind = strndup(given, strcspn(given, "="));
+
+                if (!kind)
+                        return EXIT_CODE_SOFTWARE;
+                if (is_kind_of(config, kind))
+                        continue;
+                fprintf(stderr, "reconciledctl: --plural %s: the configuration names no kind %s\n", given,
+                        kind);
+                return EXIT_CODE_USAGE;
+        }
+        return EXIT_CODE_OK;
 }
 
 /* ---- where */
@@ -571,7 +611,9 @@ int ctl_rbac(const char *path, struct rbac_options *options, bool json)
                       stderr);
                 return EXIT_CODE_CONFIGURATION;
         }
-        r = is_own_account(options, config) ? EXIT_CODE_CONFIGURATION : read_definitions(options);
+        r = check_plurals(options, config);
+        if (r == EXIT_CODE_OK)
+                r = is_own_account(options, config) ? EXIT_CODE_CONFIGURATION : read_definitions(options);
         if (r != EXIT_CODE_OK) {
                 definitions_done(&options->definitions);
                 config_free(config);

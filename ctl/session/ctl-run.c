@@ -7,6 +7,7 @@
 #include "ctl/session/ctl-run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +274,7 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
 
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
+        (void)setpgid(0, 0); /* Ctrl-C is not for it */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
@@ -454,6 +456,8 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         session_options->object = of_file ? NULL : options->object;
         session_options->apply = of_file || options->apply;
         session_options->follow = !of_file && options->apply;
+        session_options->tty = options->tty;
+        session_options->command = options->command;
         r = session_new(session_options, &session, &error);
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
@@ -478,12 +482,37 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         return r;
 }
 
+/* A terminal that is not ours to control, as a program may have got it from another one, is of no use. */
+static bool has_terminal(void)
+{
+        int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0 && isatty(STDIN_FILENO);
+}
+
+/* NULL: the handler can have the terminal. */
+static const char *tty_obstacle(const struct config_watch *watch)
+{
+        const struct config_handler *handler = &watch->handler;
+
+        if (!has_terminal())
+                return "standard input is no terminal";
+        if (handler->kind == HANDLER_PLUGIN)
+                return "a plugin has no process of its own; attach a debugger to reconciled-plugin-host";
+        if (handler->user && geteuid() == 0 && handler->uid != 0)
+                return "the handler would run as root; become the user of handler.user first";
+        return NULL;
+}
+
 int ctl_run(const struct ctl_run_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = NULL;
         struct session_options session_options = {0};
         _cleanup_(unit_credential_done) struct unit_credential unit = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
+        const char *obstacle;
         int r;
 
         if (is_missing_file(options->object))
@@ -496,6 +525,11 @@ int ctl_run(const struct ctl_run_options *options)
         session_options.watch = find_watch(config, options->watch);
         if (!session_options.watch)
                 return EXIT_CODE_USAGE;
+        obstacle = options->tty ? tty_obstacle(session_options.watch) : NULL;
+        if (obstacle) {
+                fprintf(stderr, "reconciledctl: --tty: %s\n", obstacle);
+                return EXIT_CODE_USAGE;
+        }
         if (!config->kubeconfig[0] && !is_file(options->object)) {
                 if (r < 0) {
                         fprintf(stderr, "reconciledctl: %s\n", error_message(&error));

@@ -9,6 +9,8 @@ struct ctl_run_options {
         const char *config, *watch; /* NULL: the default place; the only watch */
         const char *object;         /* a file or a key; of replay: the folder */
         bool apply, json;
+        bool tty;             /* the handler gets the terminal, */
+        char *const *command; /* or this in its place; NULL */
 };
 
 /* Runs the handler of one watch for options->object and shows what its answer would change; returns the exit

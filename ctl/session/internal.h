@@ -6,6 +6,7 @@
 #include "base/siphash.h"
 #include "children/child-process.h"
 #include "ctl/session/session.h"
+#include "ctl/session/tty.h"
 
 enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
 
@@ -37,6 +38,7 @@ struct session {
         sd_event_source *again;
         char *access_folder; /* what the handler is given for itself */
         bool has_token;      /* of the service account that it is to have */
+        struct tty *tty;     /* NULL: the handler gets no terminal */
         bool started, stopping;
         int exit_code;
 };

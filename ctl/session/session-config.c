@@ -57,11 +57,13 @@ static const char *store_of(const struct session *session, const struct config_w
 }
 
 /* Who is not root runs its handlers as itself. */
-static int add_watch(const struct config *whole, const struct config_watch *config, const char *store,
-                     const char *access_folder, struct record_watch *ret)
+static int add_watch(const struct session *session, const struct config_watch *config, const char *store,
+                     struct record_watch *ret)
 {
-        int r = config_worker_watch(whole, config, store, access_folder, ret);
+        int r = config_worker_watch(session->options.config, config, store, session->access_folder, ret);
 
+        if (r >= 0 && session->tty && config == session->options.watch)
+                r = tty_replace_handler(session->tty, ret);
         if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
                 return r;
         fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
@@ -94,9 +96,7 @@ static int worker_config(struct session_process *process)
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
                 const char *store = store_of(session, &config->watch[i]);
 
-                r = store ? add_watch(config, &config->watch[i], store, session->access_folder,
-                                      &watch[message.watch_count])
-                          : 0;
+                r = store ? add_watch(session, &config->watch[i], store, &watch[message.watch_count]) : 0;
                 message.watch_count += store && r >= 0;
         }
         if (r >= 0)

@@ -95,20 +95,28 @@ static int on_child(sd_event_source *source _unused_, const struct signalfd_sigi
         int status;
         pid_t pid;
 
-        while ((pid = sys_reap(-1, &status)) > 0)
+        while ((pid = sys_reap(-1, &status)) > 0) {
+                if (tty_take_end(session->tty, pid, status))
+                        continue;
                 for (size_t i = 0; i < session->process_count; i++)
                         if (session->process[i].child.pid == pid &&
                             session->process[i].child.state != CHILD_GONE)
                                 child_exited(&session->process[i], status);
+        }
         if (session->stopping)
                 end_when_all_are_gone(session);
         return 0;
 }
 
+/* Ctrl-C is for what has the terminal. */
 static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_siginfo *info,
                         void *userdata)
 {
-        session_end(userdata, 128 + (int)info->ssi_signo);
+        struct session *session = userdata;
+
+        if (info->ssi_signo == SIGINT && tty_is_busy(session->tty))
+                return 0;
+        session_end(session, 128 + (int)info->ssi_signo);
         return 0;
 }
 
@@ -504,6 +512,9 @@ int session_new(const struct session_options *options, struct session **ret, str
         r = add_processes(session);
         if (r >= 0)
                 r = prepare_loop(session);
+        if (r >= 0 && options->tty)
+                r = tty_open(session->event, session->folder, options->watch, options->command,
+                             &session->tty);
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
         *ret = TAKE_PTR(session);
@@ -583,6 +594,7 @@ void session_free(struct session *session)
                 free(session->key[i].key);
                 free(session->key[i].uid);
         }
+        tty_close(session->tty);
         sd_event_source_disable_unref(session->again);
         sd_event_unref(session->event);
         message_free(session->credential);

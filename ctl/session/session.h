@@ -16,9 +16,11 @@ struct session;
 struct session_options {
         const struct config *config;
         const struct config_watch *watch; /* NULL: a replay, of any watch */
-        const char *object; /* "namespace/name", "name"; NULL: all that there are (of a file) */
-        bool apply;         /* writes are kept */
-        bool follow;        /* what waits for its children goes on until it ends */
+        const char *object;   /* "namespace/name", "name"; NULL: all that there are (of a file) */
+        bool apply;           /* writes are kept */
+        bool tty;             /* the handler gets our terminal, */
+        char *const *command; /* or this in its place; NULL */
+        bool follow;          /* what waits for its children goes on until it ends */
 };
 
 /* What is run again: everything as it was recorded. */

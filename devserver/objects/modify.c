@@ -63,7 +63,8 @@ static void patch(struct request *request, const char *key, enum patch_type type
         }
         live = version_parse_as(version, request->resource);
         object = cJSON_Duplicate(live, true);
-        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "resourceVersion");
+        if (type != PATCH_JSON) /* which may test it */
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "resourceVersion");
         if (type == PATCH_MERGE)
                 object = patch_merge(object, body);
         else if (type == PATCH_STRATEGIC)

@@ -130,6 +130,15 @@ def test_json_patch_that_does_not_apply(widgets, patch):
     assert widgets.get("w")["spec"] == SPEC
 
 
+def test_json_patch_that_tests_the_version(widgets):
+    version = widgets.create("w", spec=SPEC)["metadata"]["resourceVersion"]
+    patch = [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, {"op": "replace", "path": "/spec/a", "value": 2}]
+    assert widgets.json_patch("w", patch)["spec"]["a"] == 2
+    with pytest.raises(ApiError) as caught:
+        widgets.json_patch("w", patch)
+    assert (caught.value.code, caught.value.reason) == (422, "Invalid")
+
+
 def test_json_patch_that_is_none(api, widgets):
     widgets.create("w", spec=SPEC)
     response = api.raw("PATCH", widgets.path + "/w", {"op": "add"}, "application/json-patch+json")

@@ -128,6 +128,16 @@ def test_rbac_corrected(devserver, operator, handler):
     assert found["ClusterRole", None]["rules"][1]["resources"] == ["mice"]
 
 
+@pytest.mark.parametrize("word, why", [("Nope=nopes", "names no kind Nope"), ("Mous=mice", "names no kind Mous"),
+                                       ("Mouse=", "takes Kind=plural"), ("=mice", "takes Kind=plural"), ("Mouse", "takes Kind=plural")])
+def test_rbac_corrected_by_mistake(devserver, operator, handler, word, why):
+    operator.configure(devserver, [watch("widgets", handler, kind="Mouse", owns=[{"apiVersion": "v1", "kind": "ConfigMap"}],
+                                         children={"kinds": child_kinds("apps/v1 Deployment")})])
+    done = operator.ctl.run("rbac", "--config", str(operator.config_file), "--plural", "ConfigMap=configmaps",
+                            "--plural", "Deployment=deployments", "--plural", word)
+    assert done.returncode == 64 and why in done.stderr and not done.stdout, done
+
+
 def definition(kind, plural, scope, group="example.com"):
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
             "spec": {"group": group, "scope": scope, "names": {"kind": kind, "plural": plural}, "versions": []}}

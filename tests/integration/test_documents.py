@@ -49,11 +49,13 @@ RUN.update({
 })
 # Followed from the beginning to the end, by tests of their own.
 FOLLOWED = {"docs/tutorial.md": ("tests/integration/test_tutorial.py", "tests/cluster/test_tutorial.py", "tests/container/test_image.py"),
-            "docs/cookbook.md": ("tests/integration/test_cookbook.py",), "README.md": ("tests/integration/test_readme.py",)}
+            "docs/cookbook.md": ("tests/integration/test_cookbook.py",), "README.md": ("tests/integration/test_readme.py",),
+            **{f"docs/from-{name}.md": ("tests/sdk/test_coming_from.py",) for name in ("kopf", "shell-operator", "controller-runtime")}}
 # ... but for these, and why.
 NOT_FOLLOWED = {("README.md", "Try it"): "./demo and ./check install packages and build; both are run by CI",
                 ("docs/tutorial.md", "7. A container"): "its base comes from a registry; tests/container builds its file on another one"}
 RUN.update({name: FOLLOWED[example.document][0] for name, example in EXAMPLES.items() if example.document in FOLLOWED})
+RUN.update({name: "tests/integration/test_tty.py" for name, example in EXAMPLES.items() if example.document == "docs/debugging.md"})
 RUN.update({name: "tests/sdk/test_page.py" for name, example in EXAMPLES.items() if example.document == "docs/kits.md"})
 # The synopsis, and the line that each entry of a key ends with; its section EXAMPLES is run below.
 RUN.update({name: "tests/integration/test_manual.py" for name, example in EXAMPLES.items()

@@ -104,7 +104,7 @@ def test_for_programs(session):
 
 def test_mistakes_write_nothing(session):
     for words, said in (
-            ("pages", "--kind says which kind"), ("pages --kind page", "begins with a capital letter"),
+            ("pages", "--kind says which kind"), ("pages --kind Page --plural Box=boxen", "for the kind of --kind"), ("pages --kind page", "begins with a capital letter"),
             ("Pages --kind Page", "the folder names the operator"), ("pages --kind Page --group example", "a group is a domain"),
             ("pages --kind Page --field Size:int", "begins with a small letter"), ("pages --kind Page --field size:float", "there are the types"),
             ("pages --kind Page --field a --field a:int", "there are two fields a"), ("pages --kind Page --field on:bool", "YAML reads"),

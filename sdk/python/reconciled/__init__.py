@@ -160,11 +160,11 @@ def _configure_logging():
 
 def _take_streams():
     """(requests, descriptor of answers). From here on, what anybody prints goes to standard error, and a program that the handler
-    starts reads no requests."""
+    starts reads no requests. A debugger may ask at the terminal, where `reconciledctl run --tty` has given us one."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing = os.open("/dev/tty" if "RECONCILED_REQUEST" in os.environ else os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     return requests, answers
