@@ -61,7 +61,7 @@ static void make(struct script *script, uint64_t seed, size_t steps)
 
         script->seed = seed;
         script->count = 0;
-        sim_mix_new(&random, &mix);
+        sim_mix_new(seed, &random, &mix);
         while (script->count < steps) {
                 size_t round = length[sim_random(&random) % ELEMENTS(length)];
 

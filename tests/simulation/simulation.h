@@ -204,7 +204,7 @@ bool simulation_restored_lately(const struct simulation *sim);
 void simulation_come_to_rest(struct simulation *sim);
 const char *sim_action_name(unsigned action);
 unsigned sim_action_count(void);
-void sim_mix_new(uint64_t *random, struct sim_mix *ret);
+void sim_mix_new(uint64_t seed, uint64_t *random, struct sim_mix *ret);
 struct sim_step sim_random_step(uint64_t *random, const struct sim_mix *mix);
 uint64_t sim_random(uint64_t *state);
 void sim_tell(struct simulation *sim, const char *format, ...) _printf_(2, 3); /* a line of history */
