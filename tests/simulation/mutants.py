@@ -147,20 +147,21 @@ LUCKY = {
 # more, all are. A change of the simulation moves them; the lines of the output that want one here name it.
 SEEDS = {
     "change reverted to what was given up is lost": 236, "change during a run is compared with the row": 20,
-    "due work beside the deletion of a predecessor": 196, "restored database and a pending deletion": 15,
+    "due work beside the deletion of a predecessor": 196, "restored database and a pending deletion": 25,
     "withdrawn deletion stays in the queue": 13, "lost ledger, and the object leaves": 205, "returned run is dropped": 268,
-    "failed run does not come again": 113, "unselected is not kept": 67, "news that it is gone overtakes the run": 84,
-    "end of a run that has left writes its row": 345, "due rows are not looked for after a sync": 115,
+    "failed run does not come again": 113, "unselected is not kept": 29, "news that it is gone overtakes the run": 84,
+    "end of a run that has left writes its row": 345, "due rows are not looked for after a sync": 236,
     "row that cannot go to the queue is forgotten": 1269, "backoff is not waited for": 20,
     "failed content runs again at once": 25, "commit that is busy is not tried again": 112,
     "suspend counts as a busy ledger": 261, "conflict ends the run": 153, "run that was behind is over": 109,
     "finalized object is finalized again": 293, "work that is announced before the end is done behind it": 729,
     "due work that a restore brings back is lost": 141, "restored database is unheard of": 886,
-    "own write: of another epoch": 155, "object that moves is nobody's until the other watch runs": 179,
+    "own write: of another epoch": 99, "object that moves is nobody's until the other watch runs": 253,
     "walk that a reload began is lost with its life": 13, "walk does not keep its place": 72, "another handler is no reason": 44,
     "returned run of an object that has left comes back": 3764,
     "deletion that comes while its leaving is told is forgotten": 4761,
     "deletion whose object is there again, and left, writes its row": 9927, "tries of what is gone are remembered": 7092,
+    "machine went down, and nothing is unsure": 49,
 }
 FAR = 8000  # steps
 BROKEN = re.compile(r"seed \d+ breaks a promise after (\d+) steps")
