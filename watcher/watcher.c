@@ -26,6 +26,7 @@
 #include "watcher/apply/scope.h"
 #include "watcher/apply/synced.h"
 #include "watcher/apply/verify.h"
+#include "watcher/asking.h"
 #include "watcher/list/transitions.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
@@ -60,6 +61,7 @@ static void stand_still(struct watcher *watcher)
         kube_transfer_cancel(TAKE_PTR(watcher->setup.identity));
         kube_transfer_cancel(TAKE_PTR(watcher->setup.version));
         streams_stop(watcher);
+        fibers_cancel(watcher->fibers);
         verification_free(TAKE_PTR(watcher->verification));
         finalizer_search_free(watcher);
         watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
@@ -240,6 +242,8 @@ static int on_watcher_config(struct child *child, struct message **config)
                 kube_client_on_unusable(watcher->client, on_watcher_unusable, watcher);
                 kube_client_on_warning(watcher->client, on_warning, watcher);
         }
+        if (r >= 0)
+                r = fibers_new(child->event, &watcher->fibers);
         if (r >= 0 && watcher->config->slot_file[0])
                 r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)
@@ -419,6 +423,13 @@ static size_t count_watcher(struct child *child, struct record_counter *counter,
         return n + kube_client_count(watcher->client, counter + n, max - n);
 }
 
+static void on_rest(struct child *child)
+{
+        struct watcher *watcher = child->userdata;
+
+        fibers_trim(watcher->fibers);
+}
+
 const struct child_operations watcher_operations = {
         .role = ROLE_WATCHER,
         .log_role = "watcher",
@@ -427,17 +438,17 @@ const struct child_operations watcher_operations = {
         .on_message = on_watcher_message,
         .on_stop = on_stop,
         .count = count_watcher,
+        .at_rest = on_rest,
 };
 
 void watcher_done(struct watcher *watcher)
 {
+        asking_done(watcher);
         jq_program_free(watcher->trigger_program);
         jq_program_free(watcher->filter_program);
         kube_discovery_cancel(watcher->setup.discovery);
         kube_transfer_cancel(watcher->setup.identity);
         kube_transfer_cancel(watcher->setup.version);
-        kube_transfer_cancel(watcher->namespaces.question);
-        sd_event_source_disable_unref(watcher->namespaces.timer);
         streams_free(watcher);
         verification_free(watcher->verification);
         finalizer_search_free(watcher);

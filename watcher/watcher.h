@@ -14,6 +14,7 @@
  * Calls go down only: watcher.c and list/transitions.c decide what comes next; all other files report to
  * them through a callback (struct watcher_driver, struct stream_driver, struct verification_callbacks).
  */
+#include "fiber/fiber.h"
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/client.h"
@@ -46,6 +47,7 @@ struct watcher {
         struct message *config_message; /* owns what `config` points to */
         const struct message_config_watcher *config;
         struct kube_client *client;
+        struct fibers *fibers;                               /* asking.h */
         char *scope, *basis;                                 /* apply/scope.c */
         bool patterns;                                       /* namespaces are given as patterns */
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
@@ -96,11 +98,7 @@ struct watcher {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */
         } restored;                /* stream/restored.c */
-        struct {
-                struct kube_transfer *question;
-                sd_event_source *timer;
-                size_t asked;              /* index of the stream whose namespace the question is about */
-        } namespaces;                      /* stream/missing-namespaces.c */
+        struct fiber *namespaces;  /* stream/missing-namespaces.c; NULL: nothing is asked */
         struct verification *verification; /* apply/verify.c */
         struct finalizer_search *search;   /* apply/finalizer-search.c; NULL: none is asked for */
         bool owed_complete, checked;       /* apply/ledger-check.c: all pages are here; CHECKED was sent */
