@@ -9,7 +9,6 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
-#include "kube/discovery.h"
 #include "object/keyed-hash.h"
 #include "object/namespace.h"
 #include "store/dirty.h"
@@ -57,14 +56,10 @@ static void on_set_up(struct watcher *watcher)
 /* Afterwards nothing is in flight, so nothing comes back to the store. */
 static void stand_still(struct watcher *watcher)
 {
-        kube_discovery_cancel(TAKE_PTR(watcher->setup.discovery));
-        kube_transfer_cancel(TAKE_PTR(watcher->setup.identity));
-        kube_transfer_cancel(TAKE_PTR(watcher->setup.version));
         streams_stop(watcher);
         fibers_cancel(watcher->fibers);
         verification_free(TAKE_PTR(watcher->verification));
         finalizer_search_free(watcher);
-        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
         watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
         watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
 }
@@ -446,9 +441,6 @@ void watcher_done(struct watcher *watcher)
         asking_done(watcher);
         jq_program_free(watcher->trigger_program);
         jq_program_free(watcher->filter_program);
-        kube_discovery_cancel(watcher->setup.discovery);
-        kube_transfer_cancel(watcher->setup.identity);
-        kube_transfer_cancel(watcher->setup.version);
         streams_free(watcher);
         verification_free(watcher->verification);
         finalizer_search_free(watcher);
@@ -456,7 +448,6 @@ void watcher_done(struct watcher *watcher)
         kube_resource_done(&watcher->resource);
         store_meta_done(&watcher->meta);
         store_free(watcher->store);
-        sd_event_source_disable_unref(watcher->setup.timer);
         sd_event_source_disable_unref(watcher->announce.source);
         sd_event_source_disable_unref(watcher->announce.commit_timer);
         sd_event_source_disable_unref(watcher->full_source);

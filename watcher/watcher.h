@@ -53,11 +53,10 @@ struct watcher {
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
 
         struct {
-                struct kube_discovery *discovery;
-                struct kube_transfer *identity, *version; /* NULL: none is in flight */
-                sd_event_source *timer;                   /* until the next attempt */
-                bool refreshed;                           /* a fresh credential was tried at once */
-        } setup;                                          /* setup.c */
+                struct fiber *fiber;  /* asks; NULL: all is known, or there is no credential yet */
+                struct fiber *asleep; /* the same, until the next attempt */
+                bool refreshed;       /* a fresh credential was tried at once */
+        } setup;                      /* setup.c */
         bool discovered, versioned, identified;
         struct kube_resource resource;
         unsigned server_minor; /* of version 1; 0: unknown */
