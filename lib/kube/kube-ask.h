@@ -26,22 +26,3 @@ void kube_answer_done(struct kube_answer *answer);
                 .response = {.error = KUBE_ERROR_NONE, .body = "" }                                         \
         }
 #define _cleanup_kube_answer_ _cleanup_(kube_answer_done)
-
-struct kube_finding {
-        struct kube_resource resource; /* the caller's; plural NULL: it was not found */
-        struct kube_error error;       /* why not, as a discovery says it; or as a search does */
-        struct kube_response response; /* the last one, without its body */
-};
-
-/* Looks a kind up (discovery.h). 0, or an error as of kube_ask(). */
-_warn_unused_ int kube_ask_kind(struct kube_client *client, const char *api_version, const char *kind,
-                                struct kube_finding *ret) _suspends_;
-/* Likewise in all versions of its group (search.h). */
-_warn_unused_ int kube_ask_all_versions(struct kube_client *client, const char *api_version,
-                                        const char *kind, struct kube_finding *ret) _suspends_;
-void kube_finding_done(struct kube_finding *finding);
-#define KUBE_FINDING_EMPTY                                                                                  \
-        {                                                                                                   \
-                .error = KUBE_ERROR_NONE, .response = {.error = KUBE_ERROR_NONE, .body = "" }               \
-        }
-#define _cleanup_kube_finding_ _cleanup_(kube_finding_done)
