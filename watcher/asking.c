@@ -16,21 +16,27 @@ void asking_start(struct watcher *watcher, const char *name, void (*entry)(void 
                             "no memory to ask the API server (%s)", name);
 }
 
+static bool is_to_end(const struct watcher *watcher)
+{
+        return watcher_is_over(watcher) || fiber_is_ending(fiber_current());
+}
+
 int asking_ask(struct watcher *watcher, const struct kube_request *request, struct kube_answer *ret)
 {
         int r = kube_ask(watcher->client, request, ret);
 
-        return r >= 0 && watcher_is_over(watcher) ? -ECANCELED : r;
+        return r >= 0 && is_to_end(watcher) ? -ECANCELED : r;
 }
 
 int asking_pause(struct watcher *watcher, uint64_t usec, struct fiber **sleeper)
 {
-        int r = fiber_sleep_at_most(usec, "its next attempt", sleeper);
+        struct fiber *own;
+        int r = fiber_sleep_at_most(usec, "its next attempt", sleeper ? sleeper : &own);
 
         if (r < 0 && r != -ECANCELED)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "no memory for a timer");
-        return watcher_is_over(watcher) ? -ECANCELED : r;
+        return is_to_end(watcher) ? -ECANCELED : r;
 }
 
 int asking_failed(struct watcher *watcher, int status)

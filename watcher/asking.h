@@ -11,11 +11,11 @@
 /* Calls entry on a fiber, in a later turn. Without memory the watcher ends, and *ret is NULL. */
 void asking_start(struct watcher *watcher, const char *name, void (*entry)(void *userdata), void *userdata,
                   struct fiber **ret);
-/* kube_ask(), with -ECANCELED also where the watcher is over by now: then no answer is worth anything. */
+/* kube_ask(), with -ECANCELED also where the fiber or the watcher is to end by now: no answer is worth anything then. */
 _warn_unused_ int asking_ask(struct watcher *watcher, const struct kube_request *request,
                              struct kube_answer *ret) _suspends_;
-/* Waits for the next attempt; fiber_end_sleep(sleeper) brings it forward. 0; -ECANCELED, the watcher or the fiber is to
- * end. */
+/* Waits for the next attempt; fiber_end_sleep(sleeper) brings it forward. sleeper may be NULL. 0; -ECANCELED, the fiber or
+ * the watcher is to end. */
 _warn_unused_ int asking_pause(struct watcher *watcher, uint64_t usec, struct fiber **sleeper) _suspends_;
 /* Of what cannot be asked, the watcher ends. Returns -ECANCELED. */
 int asking_failed(struct watcher *watcher, int status);

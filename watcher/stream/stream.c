@@ -38,11 +38,8 @@ int streams_new(struct watcher *watcher, const struct stream_driver *driver)
 
 void stream_cancel_probe(struct stream *stream)
 {
-        if (stream->probe.transfer)
-                stream->probe.waited_usec += clock_boottime_usec() - stream->probe.asked;
-        kube_transfer_cancel(stream->probe.transfer);
-        stream->probe.transfer = NULL;
-        stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
+        if (stream->probe.fiber)
+                fiber_cancel(TAKE_PTR(stream->probe.fiber));
 }
 
 void streams_stop(struct watcher *watcher)

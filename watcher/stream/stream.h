@@ -68,9 +68,7 @@ struct stream {
         bool bookmarked, bad_line, settled;
 
         struct {
-                struct kube_transfer *transfer;
-                sd_event_source *timer;
-                uint64_t asked;       /* CLOCK_BOOTTIME */
+                struct fiber *fiber;  /* asks; NULL: none does */
                 uint64_t waited_usec; /* for questions that were given up unanswered */
                 struct failures failures;
                 bool due;
