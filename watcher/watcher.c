@@ -58,7 +58,6 @@ static void stand_still(struct watcher *watcher)
 {
         streams_stop(watcher);
         fibers_cancel(watcher->fibers);
-        verification_free(TAKE_PTR(watcher->verification));
         finalizer_search_free(watcher);
         watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
         watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
