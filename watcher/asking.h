@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What waits for the server beside the streams: setup, the probe, questions about single objects, the search for
+ * What waits for the server, other than a watch: setup, lists, the probe, questions about single objects, the search for
  * finalizers, missing namespaces. Each is a function on a fiber (fiber.h), which asks, waits, and goes on with the answer. None
  * of them outlives the watcher: one that is over has its fibers cancelled, and whatever waits then returns -ECANCELED.
  */

@@ -18,7 +18,6 @@
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
-#include "watcher/apply/finalizer-search.h"
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
@@ -58,7 +57,6 @@ static void stand_still(struct watcher *watcher)
 {
         streams_stop(watcher);
         fibers_cancel(watcher->fibers);
-        finalizer_search_free(watcher);
         watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
         watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
 }
@@ -442,7 +440,6 @@ void watcher_done(struct watcher *watcher)
         jq_program_free(watcher->filter_program);
         streams_free(watcher);
         verification_free(watcher->verification);
-        finalizer_search_free(watcher);
         kube_client_free(watcher->client);
         kube_resource_done(&watcher->resource);
         store_meta_done(&watcher->meta);

@@ -25,7 +25,6 @@
 #include "store/sweep.h"
 #include "watcher/failures.h"
 
-struct finalizer_search;
 struct stream;
 struct verification;
 
@@ -99,10 +98,15 @@ struct watcher {
         } restored;                /* stream/restored.c */
         struct fiber *namespaces;  /* stream/missing-namespaces.c; NULL: nothing is asked */
         struct verification *verification; /* apply/verify.c */
-        struct finalizer_search *search;   /* apply/finalizer-search.c; NULL: none is asked for */
-        bool owed_complete, checked;       /* apply/ledger-check.c: all pages are here; CHECKED was sent */
-        struct message *doubtful;          /* apply/doubted-keys.c; NULL: nothing is */
-        struct slot *slot; /* shows the supervisor what is being read; NULL: it does not look */
+        struct {
+                bool is_due; /* some objects were not looked at */
+                enum change_kind as;
+                struct fiber *fiber; /* looks at them; NULL: not yet */
+                char unseen[400];    /* why not all could be looked at; "": nothing is known against it */
+        } search;                    /* apply/finalizer-search.c */
+        bool owed_complete, checked; /* apply/ledger-check.c: all pages are here; CHECKED was sent */
+        struct message *doubtful;    /* apply/doubted-keys.c; NULL: nothing is */
+        struct slot *slot;           /* shows the supervisor what is being read; NULL: it does not look */
 
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,

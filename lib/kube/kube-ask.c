@@ -9,6 +9,7 @@
 
 struct asked {
         struct fiber *fiber;
+        const struct kube_request *request;
         struct kube_answer *answer;
         bool ended;
         int error; /* no memory to keep the answer */
@@ -29,18 +30,26 @@ static void on_done(struct kube_transfer *transfer, const struct kube_response *
         fiber_wake(asked->fiber);
 }
 
+static int on_data(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata)
+{
+        const struct kube_request *request = ((const struct asked *)userdata)->request;
+
+        return request->on_data(transfer, bytes, size, request->userdata);
+}
+
 int kube_ask(struct kube_client *client, const struct kube_request *request, struct kube_answer *ret)
 {
         struct kube_request own = *request;
-        struct asked asked = {.fiber = fiber_current(), .answer = ret};
+        struct asked asked = {.fiber = fiber_current(), .request = request, .answer = ret};
         struct kube_transfer *transfer;
         int r;
 
-        assert(asked.fiber && !request->on_done && !request->on_data && !request->on_accepted);
+        assert(asked.fiber && !request->on_done && !request->on_accepted);
         *ret = (struct kube_answer)KUBE_ANSWER_EMPTY;
         if (fiber_is_ending(asked.fiber))
                 return -ECANCELED;
         own.on_done = on_done;
+        own.on_data = request->on_data ? on_data : NULL;
         own.userdata = &asked;
         r = kube_client_start(client, &own, &transfer);
         while (r >= 0 && !asked.ended)

@@ -11,8 +11,9 @@ struct kube_answer {
 };
 
 /*
- * `request` without callbacks: the whole body is collected. Its path must live as long as the wait. The client must
- * outlive the wait: who frees it cancels its fibers first.
+ * `request` without callbacks: the whole body is collected. Or with on_data, which the loop calls, also after the fiber
+ * was cancelled, until that has gone on. Its path must live as long as the wait. The client must outlive the wait: who
+ * frees it cancels its fibers first.
  *
  * 0: it has ended, well or not, as ret->response says; the caller owns *ret. Else *ret is empty: -ECANCELED, the fiber
  * is ending (then nothing was sent) or was cancelled (then the server may have carried the request out); -ENOMEM;

@@ -153,7 +153,8 @@ static void probe(void *userdata) _suspends_
         uint64_t now = clock_boottime_usec(), retry = stream->probe.failures.retry_boottime;
         int64_t delay = stream->probe.failures.count > 0 && retry > now ? (int64_t)(retry - now) : 0;
 
-        while (delay >= 0 && (delay == 0 || asking_pause(stream->watcher, (uint64_t)delay, NULL) >= 0))
+        while (delay >= 0 && !fiber_is_ending(fiber_current()) &&
+               (delay == 0 || asking_pause(stream->watcher, (uint64_t)delay, NULL) >= 0))
                 delay = probe_once(stream);
         if (stream->probe.fiber == fiber_current())
                 stream->probe.fiber = NULL;

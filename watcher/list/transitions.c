@@ -246,10 +246,7 @@ static void replace_stream(struct stream *stream)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *each = &watcher->stream[i];
 
-                kube_transfer_cancel(each->transfer);
-                each->transfer = NULL;
-                stream_cancel_probe(each);
-                frame_reset(&each->frame);
+                stream_give_up(each);
                 each->probe.due = each->connection_lost = each->resumed = false;
                 each->list_replaces = true;
         }

@@ -7,7 +7,6 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "object/scan-list.h"
 #include "watcher/stream/refused-namespaces.h"
 
 #define NAMES_TOLD 8
@@ -36,21 +35,23 @@ int streams_new(struct watcher *watcher, const struct stream_driver *driver)
         return 0;
 }
 
-void stream_cancel_probe(struct stream *stream)
+void stream_give_up(struct stream *stream)
 {
+        kube_transfer_cancel(TAKE_PTR(stream->transfer));
+        if (stream->lister)
+                fiber_cancel(TAKE_PTR(stream->lister));
         if (stream->probe.fiber)
                 fiber_cancel(TAKE_PTR(stream->probe.fiber));
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        kube_error_done(&stream->stream_error);
+        frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
 }
 
 void streams_stop(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
-                kube_transfer_cancel(TAKE_PTR(stream->transfer));
-                stream->timer = sd_event_source_disable_unref(stream->timer);
-                stream_cancel_probe(stream);
-                stream->state = STREAM_STOPPED;
+                stream_give_up(&watcher->stream[i]);
+                watcher->stream[i].state = STREAM_STOPPED;
         }
 }
 
@@ -59,14 +60,10 @@ void streams_free(struct watcher *watcher)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 
-                kube_transfer_cancel(stream->transfer);
-                sd_event_source_disable_unref(stream->timer);
-                stream_cancel_probe(stream);
+                stream_give_up(stream);
                 failures_done(&stream->failures);
                 failures_done(&stream->probe.failures);
-                scan_list_free(stream->list);
                 frame_done(&stream->frame);
-                kube_error_done(&stream->stream_error);
                 free(stream->resource_version);
                 free(stream->watched_version);
                 free(stream->continue_token);

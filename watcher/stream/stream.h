@@ -34,8 +34,9 @@ struct stream {
         enum stream_state state;
         char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
         char *watched_version;  /* that the watch was asked from: an event that is not newer is a replay */
-        struct kube_transfer *transfer;
-        sd_event_source *timer; /* backoff, or the stall of a watch */
+        struct kube_transfer *transfer; /* the watch */
+        struct fiber *lister;           /* list/list.c; NULL: no list is under way */
+        sd_event_source *timer;         /* backoff, or the stall of a watch */
         struct failures failures;
         struct recent server_error, interruption;
         struct kube_error stream_error; /* an ERROR event, or a list that cannot be read */
@@ -58,7 +59,6 @@ struct stream {
         } progress;
 
         /* LIST */
-        struct scan_list *list;
         char *continue_token;
         bool list_unpaged; /* after an expired continue token */
 
@@ -96,8 +96,8 @@ int stream_set_resource_version(struct stream *stream, const char *version); /* 
  * retry_timer_start() the timer is moved, not made anew: this happens with each event. Without memory the
  * watcher ends. */
 void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
-/* Gives up the question beside the watch. */
-void stream_cancel_probe(struct stream *stream);
+/* Gives up whatever it has asked for, and waits for nothing. */
+void stream_give_up(struct stream *stream);
 /* The stream has shown that it works. */
 void stream_succeeded(struct stream *stream);
 
