@@ -10,9 +10,13 @@
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "store/meta.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/verify.h"
 #include "watcher/asking.h"
 #include "watcher/failures.h"
+#include "watcher/list/transitions.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/resume.h"
 
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
@@ -165,6 +169,16 @@ static bool is_still_the_same(const struct watcher *watcher, const char *cluster
                (strcmp(cluster, watcher->server) == 0 || strcmp(watcher->cluster, watcher->server) == 0);
 }
 
+/* Deletions of the last life come before anything of this one. */
+static int take_last_life_over(struct watcher *watcher)
+{
+        int r = announce_tombstones(watcher);
+
+        if (r >= 0)
+                r = resume_streams(watcher);
+        return r < 0 ? r : announce_epoch(watcher);
+}
+
 static int identity_known(struct watcher *watcher, const char *cluster)
 {
         if (watcher->cluster && !is_still_the_same(watcher, cluster))
@@ -179,7 +193,7 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 if (!watcher->cluster || !watcher->cluster_server)
                         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                            "no memory");
-                if (adopt_cluster(watcher) < 0 || watcher->driver->identified(watcher) < 0)
+                if (adopt_cluster(watcher) < 0 || take_last_life_over(watcher) < 0)
                         return -ECANCELED;
         }
         watcher->identified = true;
@@ -230,8 +244,10 @@ static void find_out(void *userdata) _suspends_
                         r = identify(watcher);
         }
         watcher->setup.fiber = NULL;
-        if (r >= 0 && !watcher_is_over(watcher))
-                watcher->driver->set_up(watcher);
+        if (r < 0 || watcher_is_over(watcher))
+                return;
+        streams_start(watcher);
+        verification_continue(watcher); /* another cluster's answers would have been worth nothing */
 }
 
 static void setup_continue(struct watcher *watcher)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watcher.h. The watcher's side of the channel, and what follows when one of its parts reports. */
+/* See watcher.h. The configuration of the watcher, and its side of the channel. */
 #include "watcher/watcher.h"
 
 #include <errno.h>
@@ -19,7 +19,6 @@
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
-#include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/synced.h"
@@ -32,52 +31,6 @@
 #include "watcher/stream/refused-namespaces.h"
 #include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
-
-/* ---- what comes next */
-
-/* Deletions of the last life come before anything of this one. */
-static int on_identified(struct watcher *watcher)
-{
-        int r = announce_tombstones(watcher);
-
-        if (r >= 0)
-                r = resume_streams(watcher);
-        return r < 0 ? r : announce_epoch(watcher);
-}
-
-static void on_set_up(struct watcher *watcher)
-{
-        streams_start(watcher);
-        verification_continue(
-                watcher); /* questions have waited: another cluster's answers are worth nothing */
-}
-
-/* Afterwards nothing is in flight, so nothing comes back to the store. */
-static void stand_still(struct watcher *watcher)
-{
-        streams_stop(watcher);
-        fibers_cancel(watcher->fibers);
-        watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
-        watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
-}
-
-static const struct watcher_driver driver = {
-        .identified = on_identified,
-        .set_up = on_set_up,
-        .announced = swept_tell,
-        .stand_still = stand_still,
-};
-
-static int on_unselected(struct watcher *watcher, const char *key, const char *uid)
-{
-        return apply_unselected(watcher, key, uid, false);
-}
-
-static const struct verification_callbacks verification_callbacks = {
-        .gone = apply_gone,
-        .unselected = on_unselected,
-        .progress = ledger_check_finish_maybe,
-};
 
 /* ---- configuration */
 
@@ -212,7 +165,6 @@ static int on_watcher_config(struct child *child, struct message **config)
 
         if ((*config)->type != MESSAGE_CONFIG_WATCHER || watcher->config)
                 return -EPROTO;
-        watcher->driver = &driver;
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
         r = keyed_hash_begin(watcher->config->hash_key, watcher->config->hash_key_size);
@@ -239,9 +191,9 @@ static int on_watcher_config(struct child *child, struct message **config)
         if (r >= 0 && watcher->config->slot_file[0])
                 r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)
-                r = verification_new(&verification_callbacks, &watcher->verification);
+                r = verification_new(&watcher->verification);
         if (r >= 0)
-                r = streams_new(watcher, &stream_transitions);
+                r = streams_new(watcher);
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "cannot start: %s", strerror(-r));

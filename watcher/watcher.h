@@ -11,8 +11,8 @@
  * list/   asking the server, and reading what it says
  * apply/  what that changes in the store, and telling the supervisor
  *
- * Calls go down only: watcher.c and list/transitions.c decide what comes next; all other files report to
- * them through a callback (struct watcher_driver, struct stream_driver, struct verification_callbacks).
+ * setup.c begins it all; list/transitions.c decides what comes next in a stream. What waits for the server is a function on a
+ * fiber (asking.h), but for the watch itself.
  */
 #include "fiber/fiber.h"
 #include "ipc/child.h"
@@ -31,18 +31,8 @@ struct verification;
 /* Parameters that a server may refuse, and that we can do without. */
 enum optional { OPTIONAL_LIMIT = 1, OPTIONAL_BOOKMARKS = 2, OPTIONAL_TIMEOUT = 4 };
 
-/* Set by watcher.c, so that no other file needs to know what comes next. */
-struct watcher_driver {
-        int (*identified)(
-                struct watcher *watcher);        /* setup.c: for the first time; negative: fatal was said */
-        void (*set_up)(struct watcher *watcher); /* setup.c: streams may begin */
-        int (*announced)(struct watcher *watcher);    /* announce.c: likewise, as far as the credit goes */
-        void (*stand_still)(struct watcher *watcher); /* store-failure.c: give up what is under way */
-};
-
 struct watcher {
         struct child *child;
-        const struct watcher_driver *driver;
         struct message *config_message; /* owns what `config` points to */
         const struct message_config_watcher *config;
         struct kube_client *client;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Circle: what comes from the server, or is compared with the ledger, raises questions; their answers are applied like it. */
 #include "watcher/apply/verify.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
+#include "watcher/apply/incoming.h"
+#include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
 #include "watcher/asking.h"
 #include "watcher/failures.h"
@@ -29,7 +32,6 @@ struct question {
 };
 
 struct verification {
-        const struct verification_callbacks *callbacks;
         struct question *asked;
         size_t asked_count;
         struct store_question after; /* the last one that was asked in this round; key NULL: none */
@@ -43,13 +45,12 @@ struct verification {
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_GONE, VERDICT_EXISTS };
 
-int verification_new(const struct verification_callbacks *callbacks, struct verification **ret)
+int verification_new(struct verification **ret)
 {
         struct verification *verification = calloc(1, sizeof(*verification));
 
         if (!verification)
                 return -ENOMEM;
-        verification->callbacks = callbacks;
         *ret = verification;
         return 0;
 }
@@ -144,14 +145,13 @@ static bool may_be_unselected(const struct watcher *watcher, const struct store_
 static int judge_absence(struct watcher *watcher, const struct store_question *question,
                          enum verdict verdict)
 {
-        const struct verification_callbacks *callbacks = watcher->verification->callbacks;
         const struct stream *stream = stream_of_key(watcher, question->key);
         int r = is_open(watcher, question);
 
         if (r > 0 && verdict == VERDICT_GONE)
-                r = callbacks->gone(watcher, question->key, question->uid);
+                r = apply_gone(watcher, question->key, question->uid);
         else if (r > 0 && may_be_unselected(watcher, question, stream))
-                r = callbacks->unselected(watcher, question->key, question->uid);
+                r = apply_unselected(watcher, question->key, question->uid, false);
         else if (r < 0)
                 r = store_failed(watcher, r);
         if (r < 0)
@@ -244,7 +244,7 @@ static void ask_question(void *userdata) _suspends_
         if (r < 0)
                 return;
         verification_continue(watcher);
-        watcher->verification->callbacks->progress(watcher);
+        ledger_check_finish_maybe(watcher);
 }
 
 static bool is_asked(const struct verification *verification, const struct store_question *stored)

@@ -13,6 +13,7 @@
 #include "watcher/apply/scope.h"
 #include "watcher/asking.h"
 #include "watcher/list/probe.h"
+#include "watcher/list/transitions.h"
 #include "watcher/list/watch-stream.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"

@@ -10,6 +10,7 @@
 #include "watcher/apply/synced.h"
 #include "watcher/asking.h"
 #include "watcher/failures.h"
+#include "watcher/list/transitions.h"
 #include "watcher/setup.h"
 #include "watcher/stream/stream-request.h"
 

@@ -11,6 +11,7 @@
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/list/probe.h"
+#include "watcher/list/transitions.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/stream-request.h"

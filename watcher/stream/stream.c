@@ -11,7 +11,7 @@
 
 #define NAMES_TOLD 8
 
-int streams_new(struct watcher *watcher, const struct stream_driver *driver)
+int streams_new(struct watcher *watcher)
 {
         size_t count = watcher->patterns ? 0 : watcher->config->namespace_count;
 
@@ -23,7 +23,6 @@ int streams_new(struct watcher *watcher, const struct stream_driver *driver)
                 struct stream *stream = &watcher->stream[i];
 
                 stream->watcher = watcher;
-                stream->driver = driver;
                 stream->namespace_name = count ? watcher->config->namespace[i].value : "";
                 stream->stream_error = KUBE_ERROR_NONE;
                 stream->resource_version = strdup("");
@@ -168,26 +167,4 @@ char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct
         if (count > NAMES_TOLD)
                 text_printf(&text, " and %zu more", count - NAMES_TOLD);
         return text_take(&text);
-}
-
-/* ---- what happened to it */
-
-void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
-{
-        stream->driver->failed(stream, phase, error, serial);
-}
-
-void stream_listed(struct stream *stream, const char *version)
-{
-        stream->driver->listed(stream, version);
-}
-
-void stream_closed(struct stream *stream)
-{
-        stream->driver->closed(stream);
-}
-
-void stream_replace(struct stream *stream)
-{
-        stream->driver->replaced(stream);
 }
