@@ -65,7 +65,7 @@ static int on_item(const char *item, size_t size, void *userdata)
 
 /* ---- page by page */
 
-static int ask_for_page(struct search *search, struct page *ret) _suspends_
+static int ask_for_unselected(struct search *search, struct page *ret) _suspends_
 {
         _cleanup_free_ char *base =
                 kube_path(&search->watcher->resource, search->stream->namespace_name, NULL, NULL);
@@ -111,7 +111,7 @@ static void note_failure(struct search *search, const struct page *page)
 static int search_page(struct search *search) _suspends_
 {
         _cleanup_(page_done) struct page page;
-        int r = ask_for_page(search, &page);
+        int r = ask_for_unselected(search, &page);
 
         if (r < 0)
                 return r;

@@ -33,8 +33,8 @@ static int on_page_data(struct kube_transfer *transfer _unused_, const char *byt
         return reading->status < 0 ? reading->status : announce_in_time(reading->watcher);
 }
 
-static void judge(const struct page_request *request, int status, struct kube_answer *answer,
-                  struct page *page)
+static void judge_page(const struct page_request *request, int status, struct kube_answer *answer,
+                       struct page *page)
 {
         struct kube_error *error = &answer->response.error;
 
@@ -75,7 +75,7 @@ int page_ask(struct watcher *watcher, const struct page_request *request, struct
         if (r >= 0)
                 r = asking_ask(watcher, &own, &answer);
         if (r >= 0)
-                judge(request, reading.status, &answer, ret);
+                judge_page(request, reading.status, &answer, ret);
         else
                 page_done(ret);
         return r < 0 ? asking_failed(watcher, r) : 0;

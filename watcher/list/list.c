@@ -92,7 +92,7 @@ static int take_page(struct stream *stream, struct page *page)
 }
 
 /* As take_page(). */
-static int ask_for_page(struct stream *stream, struct page *ret) _suspends_
+static int ask_for_listed(struct stream *stream, struct page *ret) _suspends_
 {
         struct watcher *watcher = stream->watcher;
         _cleanup_free_ char *path = request_path(stream, REQUEST_LIST);
@@ -137,7 +137,7 @@ static void list_pages(void *userdata) _suspends_
 
         while (r > 0 && stream->lister == fiber_current()) {
                 page_done(&page);
-                r = ask_for_page(stream, &page);
+                r = ask_for_listed(stream, &page);
         }
         if (stream->lister != fiber_current())
                 return; /* it was given up, perhaps for another list */
