@@ -62,9 +62,3 @@ uint64_t failures_pace(const struct watcher *watcher, struct failures *failures)
 void failures_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial);
 /* Retry-After was heard, of this resource; "": of the whole server. */
 void failures_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime);
-
-/* Sets the timer anew, `delay_usec` from now by CLOCK_BOOTTIME: time that the machine sleeps counts.
- * *timer is owned by the caller; on_over() sets it to NULL with sd_event_source_disable_unref(). A
- * failure is fatal to the watcher, as the attempt would never come. */
-void retry_timer_start(struct watcher *watcher, sd_event_source **timer, uint64_t delay_usec,
-                       sd_event_time_handler_t on_over, void *userdata);

@@ -9,21 +9,16 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
-#include "kube/discovery.h"
 #include "store/meta.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/verify.h"
+#include "watcher/asking.h"
 #include "watcher/failures.h"
+#include "watcher/list/transitions.h"
 #include "watcher/store-failure.h"
+#include "watcher/stream/resume.h"
 
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
-
-static int on_setup_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct watcher *watcher = userdata;
-
-        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
-        setup_continue(watcher);
-        return 0;
-}
 
 static void setup_succeeded(struct watcher *watcher)
 {
@@ -31,46 +26,37 @@ static void setup_succeeded(struct watcher *watcher)
         failures_clear(watcher, &watcher->failures);
 }
 
-static void setup_failed(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
+/* Waits until the question may be asked again. */
+static int setup_failed(struct watcher *watcher, const struct kube_error *error, uint64_t serial) _suspends_
 {
         int64_t delay = failures_note(watcher, &watcher->failures, error, serial);
 
-        if (delay >= 0)
-                retry_timer_start(watcher, &watcher->setup.timer, (uint64_t)delay, on_setup_timer, watcher);
+        return delay < 0 ? -ECANCELED : asking_pause(watcher, (uint64_t)delay, &watcher->setup.asleep);
 }
 
 /* ---- discovery */
 
-static void on_discovered(struct kube_resource *resource, const struct kube_error *error,
-                          const struct kube_response *response, void *userdata)
+static int discover(struct watcher *watcher) _suspends_
 {
-        struct watcher *watcher = userdata;
+        const struct message_config_watcher *config = watcher->config;
+        _cleanup_kube_finding_ struct kube_finding found = KUBE_FINDING_EMPTY;
+        int r = kube_ask_kind(watcher->client, config->api_version, config->kind, &found);
 
-        watcher->setup.discovery = NULL;
-        if (!resource) {
-                setup_failed(watcher, error, response->credential_serial);
-                return;
-        }
+        if (r < 0)
+                return asking_failed(watcher, r);
+        if (!found.resource.plural)
+                return setup_failed(watcher, &found.error, found.response.credential_serial);
         kube_resource_done(&watcher->resource);
-        watcher->resource = *resource;
-        if (!resource->namespaced && watcher->config->namespace_count > 0) {
-                child_fatal(watcher->child, EXIT_CODE_CONFIGURATION, watcher->config->watch, NULL,
-                            "%s %s is cluster-scoped and has no namespaces: remove 'namespaces' from "
-                            "this watch",
-                            watcher->config->api_version, watcher->config->kind);
-                return;
-        }
+        watcher->resource = found.resource;
+        found.resource = (struct kube_resource){0};
+        if (!watcher->resource.namespaced && config->namespace_count > 0)
+                return child_fatal(
+                        watcher->child, EXIT_CODE_CONFIGURATION, config->watch, NULL,
+                        "%s %s is cluster-scoped and has no namespaces: remove 'namespaces' from this watch",
+                        config->api_version, config->kind);
         watcher->discovered = true;
         setup_succeeded(watcher);
-        setup_continue(watcher);
-}
-
-void setup_rediscover(struct watcher *watcher)
-{
-        if (!watcher->discovered)
-                return;
-        watcher->discovered = watcher->versioned = false; /* streams that live go on until they find out */
-        setup_continue(watcher);
+        return 0;
 }
 
 /* ---- version */
@@ -87,39 +73,26 @@ static int take_version(struct span key, struct span value, void *userdata)
 }
 
 /* An unreadable version is no failure: only WatchList depends on it. */
-static void on_version(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
+static int ask_version(struct watcher *watcher) _suspends_
 {
-        struct watcher *watcher = userdata;
+        struct kube_request request = {
+                .method = "GET", .path = "/version", .timeout_usec = QUESTION_TIMEOUT_USEC};
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_response *response = &answer.response;
         unsigned number[2] = {0, 0};
         struct span whole;
+        int r = asking_ask(watcher, &request, &answer);
 
-        watcher->setup.version = NULL;
-        if (watcher_is_over(watcher))
-                return;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error)) {
-                setup_failed(watcher, &response->error, response->credential_serial);
-                return;
-        }
+        if (r < 0)
+                return asking_failed(watcher, r);
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error))
+                return setup_failed(watcher, &response->error, response->credential_serial);
         watcher->versioned = true;
         if (response->error.failure == KUBE_FAILURE_NONE &&
             scan_value(response->body, response->body_size, &whole) >= 0)
                 (void)scan_members(whole, take_version, number);
         watcher->server_minor = number[0] == 1 ? number[1] : 0;
-        setup_continue(watcher);
-}
-
-static int ask_version(struct watcher *watcher)
-{
-        struct kube_request request = {
-                .method = "GET",
-                .path = "/version",
-                .timeout_usec = QUESTION_TIMEOUT_USEC,
-                .on_done = on_version,
-                .userdata = watcher,
-        };
-
-        return kube_client_start(watcher->client, &request, &watcher->setup.version);
+        return 0;
 }
 
 /* ---- identity */
@@ -148,17 +121,6 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
         free(watcher->server);
         watcher->server = server;
         return 0;
-}
-
-void setup_retry(struct watcher *watcher)
-{
-        /* A fresh credential is tried at once, once; then the backoff holds again, whatever credentials
-         * come. */
-        if (watcher->setup.timer && !watcher->setup.refreshed) {
-                watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
-                watcher->setup.refreshed = true;
-        }
-        setup_continue(watcher);
 }
 
 /* The weaker identity, of server and CA, is enough where the better one was not known: RBAC may show more
@@ -207,6 +169,16 @@ static bool is_still_the_same(const struct watcher *watcher, const char *cluster
                (strcmp(cluster, watcher->server) == 0 || strcmp(watcher->cluster, watcher->server) == 0);
 }
 
+/* Deletions of the last life come before anything of this one. */
+static int take_last_life_over(struct watcher *watcher)
+{
+        int r = announce_tombstones(watcher);
+
+        if (r >= 0)
+                r = resume_streams(watcher);
+        return r < 0 ? r : announce_epoch(watcher);
+}
+
 static int identity_known(struct watcher *watcher, const char *cluster)
 {
         if (watcher->cluster && !is_still_the_same(watcher, cluster))
@@ -221,51 +193,75 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 if (!watcher->cluster || !watcher->cluster_server)
                         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                            "no memory");
-                if (adopt_cluster(watcher) < 0 || watcher->driver->identified(watcher) < 0)
+                if (adopt_cluster(watcher) < 0 || take_last_life_over(watcher) < 0)
                         return -ECANCELED;
         }
         watcher->identified = true;
         setup_succeeded(watcher);
-        setup_continue(watcher);
         return 0;
 }
 
-static void on_identity(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
+static int identify(struct watcher *watcher) _suspends_
 {
-        struct watcher *watcher = userdata;
+        struct kube_request request = {.method = "GET",
+                                       .path = "/api/v1/namespaces/kube-system",
+                                       .timeout_usec = QUESTION_TIMEOUT_USEC};
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_response *response = &answer.response;
         _cleanup_kube_error_ struct kube_error unreadable = KUBE_ERROR_NONE;
         _cleanup_free_ char *uid = NULL;
+        int r = asking_ask(watcher, &request, &answer);
 
-        watcher->setup.identity = NULL;
-        if (watcher_is_over(watcher))
-                return;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                uid = uid_of(response->body, response->body_size);
-                if (!uid)
-                        kube_error_set(&unreadable, KUBE_FAILURE_PROTOCOL,
-                                       "the answer about namespace kube-system cannot be read");
-        }
+        if (r < 0)
+                return asking_failed(watcher, r);
+        if (kube_error_is_withheld(&response->error))
+                return identity_known(watcher, watcher->server);
+        if (response->error.failure != KUBE_FAILURE_NONE)
+                return setup_failed(watcher, &response->error, response->credential_serial);
+        uid = uid_of(response->body, response->body_size);
         if (uid)
-                (void)identity_known(watcher, uid);
-        else if (kube_error_is_withheld(&response->error))
-                (void)identity_known(watcher, watcher->server);
-        else
-                setup_failed(watcher, unreadable.failure ? &unreadable : &response->error,
-                             response->credential_serial);
+                return identity_known(watcher, uid);
+        kube_error_set(&unreadable, KUBE_FAILURE_PROTOCOL,
+                       "the answer about namespace kube-system cannot be read");
+        return setup_failed(watcher, &unreadable, response->credential_serial);
 }
 
-static int ask_identity(struct watcher *watcher)
-{
-        struct kube_request request = {
-                .method = "GET",
-                .path = "/api/v1/namespaces/kube-system",
-                .timeout_usec = QUESTION_TIMEOUT_USEC,
-                .on_done = on_identity,
-                .userdata = watcher,
-        };
+/* ---- the order of it */
 
-        return kube_client_start(watcher->client, &request, &watcher->setup.identity);
+/* The fiber. What is not known any more meanwhile is asked again. */
+static void find_out(void *userdata) _suspends_
+{
+        struct watcher *watcher = userdata;
+        int r = 0;
+
+        while (r >= 0 && !(watcher->discovered && watcher->versioned && watcher->identified)) {
+                failures_held(watcher, &watcher->failures);
+                if (!watcher->discovered)
+                        r = discover(watcher);
+                else if (!watcher->versioned)
+                        r = ask_version(watcher);
+                else
+                        r = identify(watcher);
+        }
+        watcher->setup.fiber = NULL;
+        if (r < 0 || watcher_is_over(watcher))
+                return;
+        streams_start(watcher);
+        verification_continue(watcher); /* another cluster's answers would have been worth nothing */
+}
+
+static void setup_continue(struct watcher *watcher)
+{
+        if (kube_client_has_credential(watcher->client) && !watcher->setup.fiber)
+                asking_start(watcher, "setup", find_out, watcher, &watcher->setup.fiber);
+}
+
+void setup_rediscover(struct watcher *watcher)
+{
+        if (!watcher->discovered)
+                return;
+        watcher->discovered = watcher->versioned = false; /* streams that live go on until they find out */
+        setup_continue(watcher);
 }
 
 void setup_identify(struct watcher *watcher)
@@ -274,28 +270,13 @@ void setup_identify(struct watcher *watcher)
         setup_continue(watcher);
 }
 
-/* ---- the order of it */
-
-void setup_continue(struct watcher *watcher)
+void setup_retry(struct watcher *watcher)
 {
-        int r = 0;
-
-        if (!kube_client_has_credential(watcher->client) || watcher->setup.discovery ||
-            watcher->setup.version || watcher->setup.identity || watcher->setup.timer)
-                return;
-        if (!watcher->discovered || !watcher->versioned || !watcher->identified)
-                failures_held(watcher, &watcher->failures);
-        if (!watcher->discovered)
-                r = kube_discovery_start(watcher->client, watcher->config->api_version,
-                                         watcher->config->kind, on_discovered, watcher,
-                                         &watcher->setup.discovery);
-        else if (!watcher->versioned)
-                r = ask_version(watcher);
-        else if (!watcher->identified)
-                r = ask_identity(watcher);
-        else
-                watcher->driver->set_up(watcher);
-        if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "a request cannot be started: %s", strerror(-r));
+        /* A fresh credential is tried at once, once; then the backoff holds again, whatever credentials
+         * come. */
+        if (watcher->setup.asleep && !watcher->setup.refreshed) {
+                fiber_end_sleep(&watcher->setup.asleep);
+                watcher->setup.refreshed = true;
+        }
+        setup_continue(watcher);
 }

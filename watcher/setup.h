@@ -7,8 +7,6 @@
  */
 #include "watcher/watcher.h"
 
-/* Asks the next question, if none is under way; ends in driver->set_up(). */
-void setup_continue(struct watcher *watcher);
 /* The resource is not served (any more). */
 void setup_rediscover(struct watcher *watcher);
 /* Asks whether this is still the same cluster. */

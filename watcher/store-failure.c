@@ -9,6 +9,7 @@
 #include "ipc/message-id.h"
 #include "store/suspect.h"
 #include "store/writer.h"
+#include "watcher/stream/stream.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -39,6 +40,15 @@ static void describe_memory(const struct watcher *watcher, char *text, size_t si
                          counted(count, "object does", "objects do"));
 }
 
+/* Afterwards nothing is in flight, so nothing comes back to the store. */
+static void stand_still(struct watcher *watcher)
+{
+        streams_stop(watcher);
+        fibers_cancel(watcher->fibers);
+        watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
+        watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
+}
+
 static int on_full(sd_event_source *source _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
@@ -46,7 +56,7 @@ static int on_full(sd_event_source *source _unused_, void *userdata)
 
         if (watcher->child->stopping)
                 return 0;
-        watcher->driver->stand_still(watcher);
+        stand_still(watcher);
         describe_memory(watcher, text, sizeof(text));
         failures_stand(watcher, text);
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watcher.h. The watcher's side of the channel, and what follows when one of its parts reports. */
+/* See watcher.h. The configuration of the watcher, and its side of the channel. */
 #include "watcher/watcher.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
-#include "kube/discovery.h"
 #include "object/keyed-hash.h"
 #include "object/namespace.h"
 #include "store/dirty.h"
@@ -19,13 +18,12 @@
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
-#include "watcher/apply/finalizer-search.h"
 #include "watcher/apply/finalizer-seen.h"
-#include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/synced.h"
 #include "watcher/apply/verify.h"
+#include "watcher/asking.h"
 #include "watcher/list/transitions.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
@@ -33,57 +31,6 @@
 #include "watcher/stream/refused-namespaces.h"
 #include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
-
-/* ---- what comes next */
-
-/* Deletions of the last life come before anything of this one. */
-static int on_identified(struct watcher *watcher)
-{
-        int r = announce_tombstones(watcher);
-
-        if (r >= 0)
-                r = resume_streams(watcher);
-        return r < 0 ? r : announce_epoch(watcher);
-}
-
-static void on_set_up(struct watcher *watcher)
-{
-        streams_start(watcher);
-        verification_continue(
-                watcher); /* questions have waited: another cluster's answers are worth nothing */
-}
-
-/* Afterwards nothing is in flight, so nothing comes back to the store. */
-static void stand_still(struct watcher *watcher)
-{
-        kube_discovery_cancel(TAKE_PTR(watcher->setup.discovery));
-        kube_transfer_cancel(TAKE_PTR(watcher->setup.identity));
-        kube_transfer_cancel(TAKE_PTR(watcher->setup.version));
-        streams_stop(watcher);
-        verification_free(TAKE_PTR(watcher->verification));
-        finalizer_search_free(watcher);
-        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
-        watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
-        watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
-}
-
-static const struct watcher_driver driver = {
-        .identified = on_identified,
-        .set_up = on_set_up,
-        .announced = swept_tell,
-        .stand_still = stand_still,
-};
-
-static int on_unselected(struct watcher *watcher, const char *key, const char *uid)
-{
-        return apply_unselected(watcher, key, uid, false);
-}
-
-static const struct verification_callbacks verification_callbacks = {
-        .gone = apply_gone,
-        .unselected = on_unselected,
-        .progress = ledger_check_finish_maybe,
-};
 
 /* ---- configuration */
 
@@ -218,7 +165,6 @@ static int on_watcher_config(struct child *child, struct message **config)
 
         if ((*config)->type != MESSAGE_CONFIG_WATCHER || watcher->config)
                 return -EPROTO;
-        watcher->driver = &driver;
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
         r = keyed_hash_begin(watcher->config->hash_key, watcher->config->hash_key_size);
@@ -240,12 +186,14 @@ static int on_watcher_config(struct child *child, struct message **config)
                 kube_client_on_unusable(watcher->client, on_watcher_unusable, watcher);
                 kube_client_on_warning(watcher->client, on_warning, watcher);
         }
+        if (r >= 0)
+                r = fibers_new(child->event, &watcher->fibers);
         if (r >= 0 && watcher->config->slot_file[0])
                 r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)
-                r = verification_new(&verification_callbacks, &watcher->verification);
+                r = verification_new(&watcher->verification);
         if (r >= 0)
-                r = streams_new(watcher, &stream_transitions);
+                r = streams_new(watcher);
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "cannot start: %s", strerror(-r));
@@ -419,6 +367,13 @@ static size_t count_watcher(struct child *child, struct record_counter *counter,
         return n + kube_client_count(watcher->client, counter + n, max - n);
 }
 
+static void on_rest(struct child *child)
+{
+        struct watcher *watcher = child->userdata;
+
+        fibers_trim(watcher->fibers);
+}
+
 const struct child_operations watcher_operations = {
         .role = ROLE_WATCHER,
         .log_role = "watcher",
@@ -427,25 +382,20 @@ const struct child_operations watcher_operations = {
         .on_message = on_watcher_message,
         .on_stop = on_stop,
         .count = count_watcher,
+        .at_rest = on_rest,
 };
 
 void watcher_done(struct watcher *watcher)
 {
+        asking_done(watcher);
         jq_program_free(watcher->trigger_program);
         jq_program_free(watcher->filter_program);
-        kube_discovery_cancel(watcher->setup.discovery);
-        kube_transfer_cancel(watcher->setup.identity);
-        kube_transfer_cancel(watcher->setup.version);
-        kube_transfer_cancel(watcher->namespaces.question);
-        sd_event_source_disable_unref(watcher->namespaces.timer);
         streams_free(watcher);
         verification_free(watcher->verification);
-        finalizer_search_free(watcher);
         kube_client_free(watcher->client);
         kube_resource_done(&watcher->resource);
         store_meta_done(&watcher->meta);
         store_free(watcher->store);
-        sd_event_source_disable_unref(watcher->setup.timer);
         sd_event_source_disable_unref(watcher->announce.source);
         sd_event_source_disable_unref(watcher->announce.commit_timer);
         sd_event_source_disable_unref(watcher->full_source);

@@ -11,9 +11,10 @@
  * list/   asking the server, and reading what it says
  * apply/  what that changes in the store, and telling the supervisor
  *
- * Calls go down only: watcher.c and list/transitions.c decide what comes next; all other files report to
- * them through a callback (struct watcher_driver, struct stream_driver, struct verification_callbacks).
+ * setup.c begins it all; list/transitions.c decides what comes next in a stream. What waits for the server is a function on a
+ * fiber (asking.h), but for the watch itself.
  */
+#include "fiber/fiber.h"
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/client.h"
@@ -24,38 +25,27 @@
 #include "store/sweep.h"
 #include "watcher/failures.h"
 
-struct finalizer_search;
 struct stream;
 struct verification;
 
 /* Parameters that a server may refuse, and that we can do without. */
 enum optional { OPTIONAL_LIMIT = 1, OPTIONAL_BOOKMARKS = 2, OPTIONAL_TIMEOUT = 4 };
 
-/* Set by watcher.c, so that no other file needs to know what comes next. */
-struct watcher_driver {
-        int (*identified)(
-                struct watcher *watcher);        /* setup.c: for the first time; negative: fatal was said */
-        void (*set_up)(struct watcher *watcher); /* setup.c: streams may begin */
-        int (*announced)(struct watcher *watcher);    /* announce.c: likewise, as far as the credit goes */
-        void (*stand_still)(struct watcher *watcher); /* store-failure.c: give up what is under way */
-};
-
 struct watcher {
         struct child *child;
-        const struct watcher_driver *driver;
         struct message *config_message; /* owns what `config` points to */
         const struct message_config_watcher *config;
         struct kube_client *client;
+        struct fibers *fibers;                               /* asking.h */
         char *scope, *basis;                                 /* apply/scope.c */
         bool patterns;                                       /* namespaces are given as patterns */
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
 
         struct {
-                struct kube_discovery *discovery;
-                struct kube_transfer *identity, *version; /* NULL: none is in flight */
-                sd_event_source *timer;                   /* until the next attempt */
-                bool refreshed;                           /* a fresh credential was tried at once */
-        } setup;                                          /* setup.c */
+                struct fiber *fiber;  /* asks; NULL: all is known, or there is no credential yet */
+                struct fiber *asleep; /* the same, until the next attempt */
+                bool refreshed;       /* a fresh credential was tried at once */
+        } setup;                      /* setup.c */
         bool discovered, versioned, identified;
         struct kube_resource resource;
         unsigned server_minor; /* of version 1; 0: unknown */
@@ -96,16 +86,17 @@ struct watcher {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */
         } restored;                /* stream/restored.c */
-        struct {
-                struct kube_transfer *question;
-                sd_event_source *timer;
-                size_t asked;              /* index of the stream whose namespace the question is about */
-        } namespaces;                      /* stream/missing-namespaces.c */
+        struct fiber *namespaces;  /* stream/missing-namespaces.c; NULL: nothing is asked */
         struct verification *verification; /* apply/verify.c */
-        struct finalizer_search *search;   /* apply/finalizer-search.c; NULL: none is asked for */
-        bool owed_complete, checked;       /* apply/ledger-check.c: all pages are here; CHECKED was sent */
-        struct message *doubtful;          /* apply/doubted-keys.c; NULL: nothing is */
-        struct slot *slot; /* shows the supervisor what is being read; NULL: it does not look */
+        struct {
+                bool is_due; /* some objects were not looked at */
+                enum change_kind as;
+                struct fiber *fiber; /* looks at them; NULL: not yet */
+                char unseen[400];    /* why not all could be looked at; "": nothing is known against it */
+        } search;                    /* apply/finalizer-search.c */
+        bool owed_complete, checked; /* apply/ledger-check.c: all pages are here; CHECKED was sent */
+        struct message *doubtful;    /* apply/doubted-keys.c; NULL: nothing is */
+        struct slot *slot;           /* shows the supervisor what is being read; NULL: it does not look */
 
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,

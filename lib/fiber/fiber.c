@@ -341,27 +341,45 @@ bool fiber_is_ending(const struct fiber *fiber)
         return fiber->ending;
 }
 
+void fibers_cancel(struct fibers *fibers)
+{
+        for (struct fiber *fiber = fibers->all; fiber; fiber = fiber->next)
+                fiber_cancel(fiber);
+}
+
+void fiber_end_sleep(struct fiber **sleeper)
+{
+        if (*sleeper)
+                fiber_wake(TAKE_PTR(*sleeper));
+}
+
 static int on_slept(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        struct fiber **sleeper = userdata;
-
-        fiber_wake(TAKE_PTR(*sleeper));
+        fiber_end_sleep(userdata);
         return 0;
+}
+
+int fiber_sleep_at_most(uint64_t usec, const char *why, struct fiber **sleeper)
+{
+        sd_event_source *timer = NULL;
+        int r;
+
+        assert(current);
+        *sleeper = current;
+        r = sd_event_add_time_relative(sd_event_source_get_event(current->fibers->again), &timer,
+                                       CLOCK_BOOTTIME, usec, 1, on_slept, sleeper);
+        while (r >= 0 && *sleeper)
+                r = fiber_suspend(why);
+        *sleeper = NULL;
+        sd_event_source_disable_unref(timer);
+        return r < 0 ? r : 0;
 }
 
 int fiber_sleep(uint64_t usec, const char *why)
 {
-        struct fiber *sleeper = current;
-        sd_event_source *timer = NULL;
-        int r;
+        struct fiber *sleeper;
 
-        assert(sleeper);
-        r = sd_event_add_time_relative(sd_event_source_get_event(sleeper->fibers->again), &timer,
-                                       CLOCK_BOOTTIME, usec, 1, on_slept, &sleeper);
-        while (r >= 0 && sleeper)
-                r = fiber_suspend(why);
-        sd_event_source_disable_unref(timer);
-        return r < 0 ? r : 0;
+        return fiber_sleep_at_most(usec, why, &sleeper);
 }
 
 /* ---- for people */

@@ -56,6 +56,9 @@ struct fiber *fiber_current(void);
 _warn_unused_ int fiber_suspend(const char *why) _suspends_;
 /* Suspends the current fiber for this time (CLOCK_BOOTTIME). 0; -ECANCELED; another error if there is no timer. */
 _warn_unused_ int fiber_sleep(uint64_t usec, const char *why) _suspends_;
+/* Likewise; fiber_end_sleep(sleeper) ends the sleep early. *sleeper is NULL once it is over. */
+_warn_unused_ int fiber_sleep_at_most(uint64_t usec, const char *why, struct fiber **sleeper) _suspends_;
+void fiber_end_sleep(struct fiber **sleeper); /* *sleeper may be NULL */
 /* The fiber goes on in a later round. If it runs now, its next wait ends at once. */
 void fiber_wake(struct fiber *fiber);
 
@@ -67,6 +70,7 @@ void fiber_wake(struct fiber *fiber);
 void fiber_ask_to_end(struct fiber *fiber);
 void fiber_cancel(struct fiber *fiber);
 bool fiber_is_ending(const struct fiber *fiber); /* after either */
+void fibers_cancel(struct fibers *fibers);       /* all of them */
 
 /* For status and for a look into a core: what it waits for, since when (CLOCK_BOOTTIME); NULL: it does not wait. */
 const char *fiber_name(const struct fiber *fiber);

@@ -7,60 +7,29 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "kube/kube-ask.h"
 
 #define DISCOVERY_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
-struct kube_discovery {
-        char *api_version, *kind;
-        struct kube_transfer *transfer;
-        kube_discovery_done_t on_done;
-        void *userdata;
-};
-
-static void discovery_free(struct kube_discovery *discovery)
+static void take_list(const char *api_version, const char *kind, const struct kube_response *response,
+                      struct kube_finding *finding)
 {
-        free(discovery->api_version);
-        free(discovery->kind);
-        free(discovery);
-}
+        int r = kube_resource_from_list(api_version, kind, response->body, response->body_size,
+                                        &finding->resource);
 
-static void on_discovery_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                              void *userdata)
-{
-        struct kube_discovery *discovery = userdata;
-        struct kube_resource resource = {0};
-        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
-        int r = 0;
-
-        if (response->error.failure == KUBE_FAILURE_HTTP && response->error.http_status == 404) {
-                kube_error_set(&error, KUBE_FAILURE_HTTP, "the server has no %s (is its CRD installed?): %s",
-                               discovery->api_version, response->error.message);
-                error.http_status = 404;
-        } else if (response->error.failure != KUBE_FAILURE_NONE) {
-                (void)kube_error_copy(&response->error,
-                                      &error); /* without memory: the failure without its words */
-                error.failure = response->error.failure;
-        } else {
-                r = kube_resource_from_list(discovery->api_version, discovery->kind, response->body,
-                                            response->body_size, &resource);
-                if (r == -ENOENT) {
-                        kube_error_set(&error, KUBE_FAILURE_HTTP, "the server has no kind %s in %s",
-                                       discovery->kind, discovery->api_version);
-                        error.http_status = 404;
-                } else if (r < 0) {
-                        kube_error_set(&error, KUBE_FAILURE_PROTOCOL,
-                                       "the server's resource list of %s cannot be understood",
-                                       discovery->api_version);
-                }
+        if (r == -ENOENT) {
+                kube_error_set(&finding->error, KUBE_FAILURE_HTTP, "the server has no kind %s in %s", kind,
+                               api_version);
+                finding->error.http_status = 404;
+        } else if (r < 0) {
+                kube_error_set(&finding->error, KUBE_FAILURE_PROTOCOL,
+                               "the server's resource list of %s cannot be understood", api_version);
         }
-        discovery->on_done(resource.plural ? &resource : NULL, &error, response, discovery->userdata);
-        discovery_free(discovery);
 }
 
-int kube_discovery_start(struct kube_client *client, const char *api_version, const char *kind,
-                         kube_discovery_done_t callback, void *userdata, struct kube_discovery **ret)
+int kube_ask_kind(struct kube_client *client, const char *api_version, const char *kind,
+                  struct kube_finding *ret)
 {
-        struct kube_discovery *discovery = calloc(1, sizeof(*discovery));
         _cleanup_free_ char *path =
                 format_string("%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
         struct kube_request request = {
@@ -68,33 +37,43 @@ int kube_discovery_start(struct kube_client *client, const char *api_version, co
                 .path = path,
                 .timeout_usec = DISCOVERY_TIMEOUT_USEC,
                 .body_max = KUBE_DISCOVERY_BODY_MAX,
-                .on_done = on_discovery_done,
-                .userdata = discovery,
         };
-        int r = -ENOMEM;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_error *error = &answer.response.error;
+        int r = path ? kube_ask(client, &request, &answer) : -ENOMEM;
 
-        if (!discovery || !path) {
-                free(discovery);
-                return -ENOMEM;
-        }
-        discovery->on_done = callback;
-        discovery->userdata = userdata;
-        discovery->api_version = strdup(api_version);
-        discovery->kind = strdup(kind);
-        if (discovery->api_version && discovery->kind)
-                r = kube_client_start(client, &request, &discovery->transfer);
-        if (r < 0) {
-                discovery_free(discovery);
+        *ret = (struct kube_finding)KUBE_FINDING_EMPTY;
+        if (r < 0)
                 return r;
+        if (error->failure == KUBE_FAILURE_NONE) {
+                take_list(api_version, kind, &answer.response, ret);
+        } else if (error->failure == KUBE_FAILURE_HTTP && error->http_status == 404) {
+                kube_error_set(&ret->error, KUBE_FAILURE_HTTP,
+                               "the server has no %s (is its CRD installed?): %s", api_version,
+                               error->message);
+                ret->error.http_status = 404;
+        } else {
+                r = kube_error_copy(error, &ret->error);
         }
-        *ret = discovery;
-        return 0;
+        kube_finding_take_response(ret, &answer);
+        if (r < 0)
+                kube_finding_done(ret);
+        return r;
 }
 
-void kube_discovery_cancel(struct kube_discovery *discovery)
+void kube_finding_take_response(struct kube_finding *finding, struct kube_answer *answer)
 {
-        if (!discovery)
-                return;
-        kube_transfer_cancel(discovery->transfer);
-        discovery_free(discovery);
+        kube_error_done(&finding->response.error);
+        finding->response = answer->response;
+        finding->response.body = "";
+        finding->response.body_size = 0;
+        answer->response.error = KUBE_ERROR_NONE;
+}
+
+void kube_finding_done(struct kube_finding *finding)
+{
+        kube_resource_done(&finding->resource);
+        kube_error_done(&finding->error);
+        kube_error_done(&finding->response.error);
+        *finding = (struct kube_finding)KUBE_FINDING_EMPTY;
 }

@@ -11,8 +11,9 @@ struct kube_answer {
 };
 
 /*
- * `request` without callbacks: the whole body is collected. Its path must live as long as the wait. The client must
- * outlive the wait: who frees it cancels its fibers first.
+ * `request` without callbacks: the whole body is collected. Or with on_data, which the loop calls, also after the fiber
+ * was cancelled, until that has gone on. Its path must live as long as the wait. The client must outlive the wait: who
+ * frees it cancels its fibers first.
  *
  * 0: it has ended, well or not, as ret->response says; the caller owns *ret. Else *ret is empty: -ECANCELED, the fiber
  * is ending (then nothing was sent) or was cancelled (then the server may have carried the request out); -ENOMEM;
@@ -26,22 +27,3 @@ void kube_answer_done(struct kube_answer *answer);
                 .response = {.error = KUBE_ERROR_NONE, .body = "" }                                         \
         }
 #define _cleanup_kube_answer_ _cleanup_(kube_answer_done)
-
-struct kube_finding {
-        struct kube_resource resource; /* the caller's; plural NULL: it was not found */
-        struct kube_error error;       /* why not, as a discovery says it; or as a search does */
-        struct kube_response response; /* the last one, without its body */
-};
-
-/* Looks a kind up (discovery.h). 0, or an error as of kube_ask(). */
-_warn_unused_ int kube_ask_kind(struct kube_client *client, const char *api_version, const char *kind,
-                                struct kube_finding *ret) _suspends_;
-/* Likewise in all versions of its group (search.h). */
-_warn_unused_ int kube_ask_all_versions(struct kube_client *client, const char *api_version,
-                                        const char *kind, struct kube_finding *ret) _suspends_;
-void kube_finding_done(struct kube_finding *finding);
-#define KUBE_FINDING_EMPTY                                                                                  \
-        {                                                                                                   \
-                .error = KUBE_ERROR_NONE, .response = {.error = KUBE_ERROR_NONE, .body = "" }               \
-        }
-#define _cleanup_kube_finding_ _cleanup_(kube_finding_done)

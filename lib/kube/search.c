@@ -7,203 +7,159 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
+#include "kube/kube-ask.h"
 
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define VERSIONS_MAX 32 /* of one group */
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
-struct kube_search {
-        struct kube_client *client;
-        struct kube_transfer *transfer;
-        struct kube_discovery *discovery;
-        char *group, *kind;
+struct versions {
         char *version[VERSIONS_MAX]; /* "example.com/v1" */
-        size_t count, position;
-        kube_discovery_done_t on_done;
-        void *userdata;
+        size_t count;
 };
 
-static void search_free(struct kube_search *search)
+static void versions_done(struct versions *versions)
 {
-        for (size_t i = 0; i < search->count; i++)
-                free(search->version[i]);
-        free(search->group);
-        free(search->kind);
-        free(search);
+        for (size_t i = 0; i < versions->count; i++)
+                free(versions->version[i]);
 }
 
-static void search_finish(struct kube_search *search, struct kube_resource *resource,
-                          const struct kube_error *error, const struct kube_response *response)
-{
-        search->on_done(resource, error, response, search->userdata);
-        search_free(search);
-}
-
-static void finish_unknown(struct kube_search *search, const char *text,
-                           const struct kube_response *response)
-{
-        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
-
-        (void)kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", text);
-        search_finish(search, NULL, &error, response);
-}
-
-static int search_ask(struct kube_search *search, const char *path,
-                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+static int search_ask(struct kube_client *client, const char *path, struct kube_answer *ret) _suspends_
 {
         struct kube_request request = {
                 .method = "GET",
                 .path = path,
                 .timeout_usec = TIMEOUT_USEC,
                 .body_max = KUBE_DISCOVERY_BODY_MAX,
-                .on_done = on_done,
-                .userdata = search,
         };
 
-        return kube_client_start(search->client, &request, &search->transfer);
+        return kube_ask(client, &request, ret);
 }
 
-/* ---- its versions, one by one */
-
-static void next_version(struct kube_search *search, const struct kube_response *response);
-
-static void on_version(struct kube_resource *resource, const struct kube_error *error,
-                       const struct kube_response *response, void *userdata)
+/* Nothing is known: not a 404, whatever the server has said. Returns 0, the end of the search. */
+static int stay_unknown(struct kube_finding *finding, const char *text)
 {
-        struct kube_search *search = userdata;
+        struct kube_error error = KUBE_ERROR_NONE;
 
-        search->discovery = NULL;
-        if (resource) {
-                search_finish(search, resource, &KUBE_ERROR_NONE, response);
-        } else if (error->http_status == 404 && response->error.failure == KUBE_FAILURE_NONE) {
-                search->position++;
-                next_version(search, response);
-        } else if (error->http_status == 404) {
-                finish_unknown(search, error->message, response); /* it is listed */
-        } else {
-                search_finish(search, NULL, error, response);
-        }
+        (void)kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", text);
+        kube_error_done(&finding->error);
+        finding->error = error;
+        return 0;
 }
 
-static void next_version(struct kube_search *search, const struct kube_response *response)
+/* The questions return 1 where the search goes on, 0 where it has ended, as the finding says, and a negative errno. */
+
+/* Before the server is ready, the definitions may not have been read. Where a proxy hides it, the lists must do. */
+static int ask_ready(struct kube_client *client, struct kube_finding *finding) _suspends_
 {
-        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_error *error = &answer.response.error;
+        int r = search_ask(client, "/readyz", &answer);
 
-        if (search->position < search->count) {
-                if (kube_discovery_start(search->client, search->version[search->position], search->kind,
-                                         on_version, search, &search->discovery) < 0)
-                        finish_unknown(search, "no memory", response);
-                return;
-        }
-        (void)kube_error_set(&error, KUBE_FAILURE_HTTP, "no version of %s serves the kind %s",
-                             search->group[0] ? search->group : "v1", search->kind);
-        error.http_status = 404;
-        search_finish(search, NULL, &error, response);
+        if (r < 0 || error->failure == KUBE_FAILURE_NONE || kube_error_is_withheld(error))
+                return r < 0 ? r : 1;
+        r = kube_error_copy(error, &finding->error);
+        kube_finding_take_response(finding, &answer);
+        return r;
 }
 
-/* ---- which versions there are */
-
-static int add_version(struct kube_search *search, const cJSON *text)
+static int add_version(struct versions *known, const cJSON *text)
 {
         const char *version = cJSON_GetStringValue(text);
 
         if (!version)
                 return -EBADMSG;
-        if (search->count == VERSIONS_MAX)
+        if (known->count == VERSIONS_MAX)
                 return -E2BIG;
-        search->version[search->count] = strdup(version);
-        return search->version[search->count++] ? 0 : -ENOMEM;
+        known->version[known->count] = strdup(version);
+        return known->version[known->count++] ? 0 : -ENOMEM;
 }
 
 /* A document without any group is none of a server that serves something. */
-static int take_versions(struct kube_search *search, const cJSON *root)
+static int take_versions(struct versions *known, const char *group, const cJSON *root)
 {
         const cJSON *groups = cJSON_GetObjectItemCaseSensitive(root, "groups");
         const cJSON *versions = cJSON_GetObjectItemCaseSensitive(root, "versions"), *item;
-        bool core = search->group[0] == '\0';
+        bool core = group[0] == '\0';
         int r = cJSON_GetArraySize(core ? versions : groups) > 0 ? 0 : -EBADMSG;
 
         cJSON_ArrayForEach(item, groups)
         {
                 const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
 
-                if (name && strcmp(name, search->group) == 0)
+                if (name && strcmp(name, group) == 0)
                         versions = cJSON_GetObjectItemCaseSensitive(item, "versions");
         }
         cJSON_ArrayForEach(item, versions)
         {
                 if (r >= 0)
-                        r = add_version(search,
-                                        core ? item
-                                             : cJSON_GetObjectItemCaseSensitive(item, "groupVersion"));
+                        r = add_version(
+                                known, core ? item : cJSON_GetObjectItemCaseSensitive(item, "groupVersion"));
         }
         return r;
 }
 
-static void on_groups(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
+/* Which versions there are. */
+static int ask_versions(struct kube_client *client, const char *group, struct versions *versions,
+                        struct kube_finding *finding) _suspends_
 {
-        struct kube_search *search = userdata;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_(cJSON_Delete_pointer) cJSON *root = NULL;
+        const struct kube_error *error = &answer.response.error;
+        int r = search_ask(client, group[0] ? "/apis" : "/api", &answer);
 
-        search->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                if (response->error.http_status == 404)
-                        finish_unknown(search, response->error.message, response);
-                else
-                        search_finish(search, NULL, &response->error, response);
-                return;
+        if (r < 0)
+                return r;
+        if (error->failure == KUBE_FAILURE_NONE) {
+                root = cJSON_ParseWithLength(answer.response.body, answer.response.body_size);
+                r = take_versions(versions, group, root) >= 0
+                            ? 1
+                            : stay_unknown(finding, "the server's list of API groups cannot be understood");
+        } else if (error->http_status == 404) {
+                r = stay_unknown(finding, error->message);
+        } else {
+                r = kube_error_copy(error, &finding->error);
         }
-        root = cJSON_ParseWithLength(response->body, response->body_size);
-        if (take_versions(search, root) < 0)
-                finish_unknown(search, "the server's list of API groups cannot be understood", response);
-        else
-                next_version(search, response);
+        kube_finding_take_response(finding, &answer);
+        return r;
 }
 
-/* Before that the definitions may not have been read. Where a proxy hides it, the lists must do. */
-static void on_ready(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
+static int ask_one_version(struct kube_client *client, const char *version, const char *kind,
+                           struct kube_finding *finding) _suspends_
 {
-        struct kube_search *search = userdata;
-
-        search->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error))
-                search_finish(search, NULL, &response->error, response);
-        else if (search_ask(search, search->group[0] ? "/apis" : "/api", on_groups) < 0)
-                finish_unknown(search, "no memory", response);
-}
-
-int kube_search_start(struct kube_client *client, const char *api_version, const char *kind,
-                      kube_discovery_done_t on_done, void *userdata, struct kube_search **ret)
-{
-        struct kube_search *search = calloc(1, sizeof(*search));
-        _cleanup_free_ char *version = NULL;
         int r;
 
-        if (!search)
-                return -ENOMEM;
-        search->client = client;
-        search->on_done = on_done;
-        search->userdata = userdata;
-        search->kind = strdup(kind);
-        r = kube_api_version_split(api_version, &search->group, &version);
-        if (r >= 0)
-                r = search->kind ? search_ask(search, "/readyz", on_ready) : -ENOMEM;
-        if (r < 0) {
-                search_free(search);
+        kube_finding_done(finding);
+        r = kube_ask_kind(client, version, kind, finding);
+        if (r < 0 || finding->resource.plural || finding->error.http_status != 404)
                 return r;
-        }
-        *ret = search;
-        return 0;
+        if (finding->response.error.failure == KUBE_FAILURE_NONE)
+                return 1;
+        return stay_unknown(finding, finding->error.message); /* it is listed */
 }
 
-void kube_search_cancel(struct kube_search *search)
+int kube_ask_all_versions(struct kube_client *client, const char *api_version, const char *kind,
+                          struct kube_finding *ret)
 {
-        if (!search)
-                return;
-        kube_transfer_cancel(search->transfer);
-        kube_discovery_cancel(search->discovery);
-        search_free(search);
+        _cleanup_free_ char *group = NULL, *version = NULL;
+        _cleanup_(versions_done) struct versions versions = {0};
+        int r = kube_api_version_split(api_version, &group, &version);
+
+        *ret = (struct kube_finding)KUBE_FINDING_EMPTY;
+        if (r >= 0)
+                r = ask_ready(client, ret);
+        if (r > 0)
+                r = ask_versions(client, group, &versions, ret);
+        for (size_t i = 0; i < versions.count && r > 0; i++)
+                r = ask_one_version(client, versions.version[i], kind, ret);
+        if (r > 0) {
+                kube_error_done(&ret->error);
+                (void)kube_error_set(&ret->error, KUBE_FAILURE_HTTP, "no version of %s serves the kind %s",
+                                     group[0] ? group : "v1", kind);
+                ret->error.http_status = 404;
+        }
+        if (r < 0)
+                kube_finding_done(ret);
+        return r < 0 ? r : 0;
 }

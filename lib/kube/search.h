@@ -8,9 +8,7 @@
  */
 #include "kube/discovery.h"
 
-struct kube_search;
-/* on_done as of a discovery: the resource, in whatever version, or an error; its http_status is 404 when the
- * kind is gone for certain, and never when nothing is known. */
-int kube_search_start(struct kube_client *client, const char *api_version, const char *kind,
-                      kube_discovery_done_t on_done, void *userdata, struct kube_search **ret);
-void kube_search_cancel(struct kube_search *search); /* frees; after on_done it is freed already */
+/* As kube_ask_kind(): the resource, in whatever version, or an error; its http_status is 404 when the kind is gone for
+ * certain, and never when nothing is known. */
+_warn_unused_ int kube_ask_all_versions(struct kube_client *client, const char *api_version,
+                                        const char *kind, struct kube_finding *ret) _suspends_;

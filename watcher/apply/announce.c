@@ -11,6 +11,7 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/finalizer-seen.h"
+#include "watcher/apply/synced.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/resume.h"
 
@@ -187,7 +188,7 @@ int announce_now(struct watcher *watcher)
         do
                 r = announce_batch(watcher);
         while (r > 0 && watcher->announce.credit > 0);
-        return r < 0 ? r : watcher->driver->announced(watcher);
+        return r < 0 ? r : swept_tell(watcher);
 }
 
 int announce_due(struct watcher *watcher)

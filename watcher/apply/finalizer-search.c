@@ -4,113 +4,46 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "base/exit-code.h"
 #include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "object/identity.h"
-#include "object/scan-list.h"
 #include "store/dirty.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
+#include "watcher/apply/page.h"
 #include "watcher/apply/scope.h"
+#include "watcher/asking.h"
 #include "watcher/failures.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 #include "watcher/stream/stream.h"
 
-#define PAGE_LIMIT        "500"
-#define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)
-#define ITEM_MAX          ((size_t)16 * 1024 * 1024)
-#define UNSEEN_MAX        400
+#define PAGE_LIMIT "500"
 
-struct finalizer_search {
+struct search {
         struct watcher *watcher;
-        struct kube_transfer *transfer;
-        sd_event_source *timer;
-        struct scan_list *list;
-        char *continue_token;     /* NULL: the first page */
-        bool unpaged;             /* no further pages: a token has expired, or was refused */
-        size_t stream;            /* index of the stream whose namespace is being listed */
-        struct failures failures; /* only its pace is used */
         enum change_kind as;
-        bool done;
-        /* why not all objects could be looked at; "": nothing is known against it */
-        char unseen[UNSEEN_MAX];
+        struct failures failures;    /* only its pace is used */
+        const struct stream *stream; /* whose namespace is being listed */
+        char *token;                 /* of the next page; NULL: the first one */
+        bool unpaged;                /* no further pages: a token has expired, or was refused */
 };
-
-static void finalizer_search_ask(struct finalizer_search *search);
-
-static void end_page(struct finalizer_search *search)
-{
-        kube_transfer_cancel(search->transfer);
-        search->transfer = NULL;
-        scan_list_free(search->list);
-        search->list = NULL;
-}
-
-void finalizer_search_free(struct watcher *watcher)
-{
-        struct finalizer_search *search = watcher->search;
-
-        watcher->search = NULL;
-        if (!search)
-                return;
-        end_page(search);
-        sd_event_source_disable_unref(search->timer);
-        failures_done(&search->failures);
-        free(search->continue_token);
-        free(search);
-}
-
-int finalizer_search_begin(struct watcher *watcher, enum change_kind as)
-{
-        const struct message_config_watcher *config = watcher->config;
-
-        finalizer_search_free(watcher);
-        if (!config->label_selector[0] && !config->field_selector[0] && !watcher->filter_program)
-                return 0; /* the store has all objects */
-        watcher->search = calloc(1, sizeof(*watcher->search));
-        if (!watcher->search)
-                return -ENOMEM;
-        watcher->search->watcher = watcher;
-        watcher->search->as = as;
-        return 0;
-}
-
-bool finalizer_search_is_through(struct watcher *watcher)
-{
-        struct finalizer_search *search = watcher->search;
-
-        if (!search || search->done)
-                return true;
-        if (!search->transfer && !search->timer)
-                finalizer_search_ask(search);
-        return search->unseen[0] != '\0';
-}
-
-const char *finalizer_search_unseen(const struct watcher *watcher)
-{
-        return watcher->search ? watcher->search->unseen : "";
-}
 
 /* ---- what comes */
 
-static int take_search_item(struct watcher *watcher, const char *item, size_t size)
+static int take_search_item(const struct search *search, const char *item, size_t size)
 {
+        struct watcher *watcher = search->watcher;
         struct finalizer_view view;
         struct identity identity;
         struct store_object stored;
-        struct record_change change = {.kind = watcher->search->as,
-                                       .key = identity.key,
-                                       .uid = identity.uid,
-                                       .resource_version = ""};
+        struct record_change change = {
+                .kind = search->as, .key = identity.key, .uid = identity.uid, .resource_version = ""};
         int r = finalizer_look(item, size, watcher->config->finalizers, &view);
 
         if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||
-            !scope_chooses(watcher, identity.key) ||
-            !stream_has_key(&watcher->stream[watcher->search->stream], identity.key))
+            !scope_chooses(watcher, identity.key) || !stream_has_key(search->stream, identity.key))
                 return r == -ENOMEM ? r : 0;
         r = store_peek(watcher->store, identity.key, &stored);
         if (r >= 0) {
@@ -130,120 +63,117 @@ static int on_item(const char *item, size_t size, void *userdata)
         return item ? take_search_item(userdata, item, size) : 0;
 }
 
-static int on_finalizer_search_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size,
-                                    void *userdata)
+/* ---- page by page */
+
+static int ask_for_unselected(struct search *search, struct page *ret) _suspends_
 {
-        struct finalizer_search *search = userdata;
-        int r = scan_list_feed(search->list, bytes, size);
-
-        return r < 0 ? r : announce_in_time(search->watcher);
-}
-
-static int on_finalizer_search_retry(sd_event_source *source _unused_, uint64_t usec _unused_,
-                                     void *userdata)
-{
-        struct finalizer_search *search = userdata;
-
-        search->timer = sd_event_source_disable_unref(search->timer);
-        finalizer_search_ask(search);
-        return 0;
-}
-
-/* What becomes of the list is what becomes of a watch's own after this answer to a later page. */
-static void finalizer_search_failed(struct finalizer_search *search, const struct kube_error *error,
-                                    uint64_t serial)
-{
-        struct watcher *watcher = search->watcher;
-        enum reaction reaction = reaction_to(PHASE_CONTINUE, answer_of(error));
-        const char *why = error->message ? error->message : "the answer is not a list";
-
-        if (reaction != REACT_PAGE_LATER && reaction != REACT_REFRESH_PAGE)
-                free(TAKE_PTR(search->continue_token));
-        search->unpaged = search->unpaged || reaction == REACT_LIST_UNPAGED;
-        failures_tell(watcher, error, serial);
-        if (search->unseen[0] == '\0')
-                log_warning(
-                        "watch %s: cannot list the objects that it does not select: %s; they may carry its "
-                        "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
-                        watcher->config->watch, why);
-        snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
-        retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures),
-                          on_finalizer_search_retry, search);
-        announce_soon(watcher); /* and report it */
-}
-
-static void page_taken(struct finalizer_search *search, const struct scan_list_metadata *metadata)
-{
-        struct watcher *watcher = search->watcher;
-
-        free(TAKE_PTR(search->continue_token));
-        search->failures.delay_usec = 0;
-        if (metadata->continue_token[0] && !(search->continue_token = strdup(metadata->continue_token))) {
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory");
-                return;
-        }
-        search->stream += !search->continue_token;
-        search->unpaged = search->unpaged && search->continue_token;
-        end_page(search);
-        if (search->stream < watcher->stream_count) {
-                finalizer_search_ask(search);
-                return;
-        }
-        search->done = true;
-        search->unseen[0] = '\0';
-        watcher->announce.swept = false; /* report it again */
-        announce_soon(watcher);
-}
-
-static void on_finalizer_search_done(struct kube_transfer *transfer _unused_,
-                                     const struct kube_response *response, void *userdata)
-{
-        struct finalizer_search *search = userdata;
-        _cleanup_kube_error_ struct kube_error endless = KUBE_ERROR_NONE;
-        struct scan_list_metadata metadata;
-
-        search->transfer = NULL;
-        if (watcher_is_over(search->watcher))
-                return;
-        if (response->error.failure == KUBE_FAILURE_NONE && scan_list_finish(search->list, &metadata) >= 0) {
-                if (!scan_list_is_endless(&metadata, search->continue_token)) {
-                        page_taken(search, &metadata);
-                        return;
-                }
-                kube_error_set(&endless, KUBE_FAILURE_PROTOCOL, SCAN_LIST_ENDLESS);
-                end_page(search);
-                finalizer_search_failed(search, &endless, 0);
-                return;
-        }
-        end_page(search);
-        finalizer_search_failed(search, &response->error, response->credential_serial);
-}
-
-static void finalizer_search_ask(struct finalizer_search *search)
-{
-        struct watcher *watcher = search->watcher;
-        const struct stream *stream = &watcher->stream[search->stream];
-        _cleanup_free_ char *base = kube_path(&watcher->resource, stream->namespace_name, NULL, NULL);
+        _cleanup_free_ char *base =
+                kube_path(&search->watcher->resource, search->stream->namespace_name, NULL, NULL);
         _cleanup_text_ struct text path = TEXT_EMPTY;
-        struct kube_request request = {
-                .method = "GET",
+        struct page_request request = {
                 .accept = REQUEST_ACCEPT_LIST_METADATA,
-                .timeout_usec = PAGE_TIMEOUT_USEC,
-                .on_data = on_finalizer_search_data,
-                .on_done = on_finalizer_search_done,
+                .token = search->token,
+                .on_item = on_item,
                 .userdata = search,
+                .failures = &search->failures,
         };
-        int r = base ? scan_list_new(ITEM_MAX, on_item, watcher, &search->list) : -ENOMEM;
 
         text_append_string(&path, base ? base : "");
         if (!search->unpaged)
                 kube_path_add(&path, "limit", PAGE_LIMIT);
-        if (search->continue_token)
-                kube_path_add(&path, "continue", search->continue_token);
-        request.path = path.data;
-        if (r >= 0)
-                r = path.failed ? -ENOMEM : kube_client_start(watcher->client, &request, &search->transfer);
+        if (search->token)
+                kube_path_add(&path, "continue", search->token);
+        request.path = base && !path.failed ? path.data : NULL;
+        return page_ask(search->watcher, &request, ret);
+}
+
+/* What becomes of the list is what becomes of a watch's own after this answer to a later page. */
+static void note_failure(struct search *search, const struct page *page)
+{
+        struct watcher *watcher = search->watcher;
+        enum reaction reaction = reaction_to(PHASE_CONTINUE, answer_of(&page->error));
+        const char *why = page->error.message ? page->error.message : "the answer is not a list";
+
+        if (reaction != REACT_PAGE_LATER && reaction != REACT_REFRESH_PAGE)
+                free(TAKE_PTR(search->token));
+        search->unpaged = search->unpaged || reaction == REACT_LIST_UNPAGED;
+        failures_tell(watcher, &page->error, page->serial);
+        if (watcher->search.unseen[0] == '\0')
+                log_warning(
+                        "watch %s: cannot list the objects that it does not select: %s; they may carry its "
+                        "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
+                        watcher->config->watch, why);
+        snprintf(watcher->search.unseen, sizeof(watcher->search.unseen), "%.300s", why);
+        announce_soon(watcher); /* and report it */
+}
+
+/* Returns 1: the next page is due, or the same one again after a pause; 0: that was the last one of this namespace. */
+static int search_page(struct search *search) _suspends_
+{
+        _cleanup_(page_done) struct page page;
+        int r = ask_for_unselected(search, &page);
+
         if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "a LIST cannot be started: %s", strerror(-r));
+                return r;
+        if (page.error.failure != KUBE_FAILURE_NONE) {
+                note_failure(search, &page);
+                page_done(&page);
+                r = asking_pause(search->watcher, failures_delay(search->watcher, &search->failures), NULL);
+                return r < 0 ? r : 1;
+        }
+        search->failures.delay_usec = 0;
+        free(TAKE_PTR(search->token));
+        if (!page.metadata.continue_token[0])
+                return 0;
+        search->token = strdup(page.metadata.continue_token);
+        return search->token ? 1 : asking_failed(search->watcher, -ENOMEM);
+}
+
+/* The fiber: all objects of all namespaces. */
+static void search_all(void *userdata) _suspends_
+{
+        struct watcher *watcher = userdata;
+        struct search search = {.watcher = watcher, .as = watcher->search.as};
+        int r = 0;
+
+        for (size_t i = 0; i < watcher->stream_count && r >= 0; i++) {
+                search.stream = &watcher->stream[i];
+                search.unpaged = false;
+                do
+                        r = search_page(&search);
+                while (r > 0);
+        }
+        free(search.token);
+        if (watcher->search.fiber != fiber_current())
+                return; /* another search has begun */
+        watcher->search.fiber = NULL;
+        if (r < 0)
+                return;
+        watcher->search.is_due = false;
+        watcher->search.unseen[0] = '\0';
+        watcher->announce.swept = false; /* report it again */
+        announce_soon(watcher);
+}
+
+void finalizer_search_begin(struct watcher *watcher, enum change_kind as)
+{
+        const struct message_config_watcher *config = watcher->config;
+
+        if (watcher->search.fiber)
+                fiber_cancel(TAKE_PTR(watcher->search.fiber));
+        /* Without a selector, the store has all objects. */
+        watcher->search.is_due =
+                config->label_selector[0] || config->field_selector[0] || watcher->filter_program;
+        watcher->search.as = as;
+        watcher->search.unseen[0] = '\0';
+}
+
+bool finalizer_search_is_through(struct watcher *watcher)
+{
+        if (!watcher->search.is_due)
+                return true;
+        if (!watcher->search.fiber)
+                asking_start(watcher, "the search for finalizers", search_all, watcher,
+                             &watcher->search.fiber);
+        return watcher->search.unseen[0] != '\0';
 }

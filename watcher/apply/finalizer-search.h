@@ -10,10 +10,7 @@
  */
 #include "watcher/watcher.h"
 
-/* Begins it, where the watch selects at all; announced as: CHANGE_UPDATED or CHANGE_UNSELECTED. 0, -ENOMEM. */
-int finalizer_search_begin(struct watcher *watcher, enum change_kind as);
-/* Goes on with it, if there is one. Also true while the server refuses it. */
+/* Begins it, where the watch selects at all; announced as: CHANGE_UPDATED or CHANGE_UNSELECTED. */
+void finalizer_search_begin(struct watcher *watcher, enum change_kind as);
+/* Goes on with it, if there is one. Also true while the server refuses it: watcher->search.unseen says why. */
 bool finalizer_search_is_through(struct watcher *watcher);
-/* Why not all could be looked at, borrowed; "": nothing is known against it. */
-const char *finalizer_search_unseen(const struct watcher *watcher);
-void finalizer_search_free(struct watcher *watcher);

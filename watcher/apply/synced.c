@@ -38,7 +38,7 @@ int swept_tell(struct watcher *watcher)
         if (watcher->announce.swept || !watcher->first_synced || watcher->announce.sweep.is_on ||
             store_dirty_count(watcher->store) > 0 || !finalizer_search_is_through(watcher))
                 return 0;
-        swept.unseen = finalizer_search_unseen(watcher);
+        swept.unseen = watcher->search.unseen;
         if (!swept.unseen[0] && !streams_are_synced(watcher)) {
                 snprintf(unlisted, sizeof(unlisted), "%.300s", first_refusal(watcher));
                 swept.unseen = unlisted;
@@ -55,8 +55,7 @@ int swept_again(struct watcher *watcher)
 {
         watcher->announce.swept = false;
         watcher->announce.swept_again = true;
-        if (finalizer_search_begin(watcher, CHANGE_UPDATED) < 0)
-                return -ENOMEM;
+        finalizer_search_begin(watcher, CHANGE_UPDATED);
         if (sweep_begin(&watcher->announce.sweep) < 0)
                 return -ENOMEM;
         announce_soon(watcher);
@@ -71,8 +70,8 @@ static int begin_life(struct watcher *watcher)
              i++)
                 if (watcher->stream[i].resumed && sweep_begin(&watcher->announce.sweep) < 0)
                         return store_failed(watcher, -ENOMEM);
-        if (watcher->config->searches && finalizer_search_begin(watcher, CHANGE_UNSELECTED) < 0)
-                return store_failed(watcher, -ENOMEM);
+        if (watcher->config->searches)
+                finalizer_search_begin(watcher, CHANGE_UNSELECTED);
         return absence_out_of_scope(watcher);
 }
 

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Circle: what comes from the server, or is compared with the ledger, raises questions; their answers are applied like it. */
 #include "watcher/apply/verify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
 #include "kube/path.h"
 #include "store/question.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"
+#include "watcher/apply/incoming.h"
+#include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
+#include "watcher/asking.h"
 #include "watcher/failures.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
@@ -20,60 +24,51 @@
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
-/* A question that is in flight. */
+/* A question that is in flight, on a fiber of its own. */
 struct question {
         struct question *next;
         struct watcher *watcher;
-        struct kube_transfer *transfer;
         struct store_question stored;
 };
 
 struct verification {
-        const struct verification_callbacks *callbacks;
         struct question *asked;
         size_t asked_count;
         struct store_question after; /* the last one that was asked in this round; key NULL: none */
         struct store_question
                 hop; /* behind all of the namespace that had the last turn; key NULL: none had */
         bool hops;   /* the last question was asked for a turn */
-        sd_event_source *retry_timer;
+        bool pauses; /* until the next attempt */
         struct failures failures; /* only its pace is used */
         bool refusal_told;
 };
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_GONE, VERDICT_EXISTS };
 
-int verification_new(const struct verification_callbacks *callbacks, struct verification **ret)
+int verification_new(struct verification **ret)
 {
         struct verification *verification = calloc(1, sizeof(*verification));
 
         if (!verification)
                 return -ENOMEM;
-        verification->callbacks = callbacks;
         *ret = verification;
         return 0;
 }
 
 static void question_free(struct question *question)
 {
-        kube_transfer_cancel(question->transfer);
         store_question_done(&question->stored);
         free(question);
 }
+DEFINE_CLEANUP(struct question *, question_free);
 
 void verification_free(struct verification *verification)
 {
         if (!verification)
                 return;
-        while (verification->asked) {
-                struct question *next = verification->asked->next;
-
-                question_free(verification->asked);
-                verification->asked = next;
-        }
+        assert(!verification->asked);
         store_question_done(&verification->after);
         store_question_done(&verification->hop);
-        sd_event_source_disable_unref(verification->retry_timer);
         free(verification);
 }
 
@@ -150,41 +145,19 @@ static bool may_be_unselected(const struct watcher *watcher, const struct store_
 static int judge_absence(struct watcher *watcher, const struct store_question *question,
                          enum verdict verdict)
 {
-        const struct verification_callbacks *callbacks = watcher->verification->callbacks;
         const struct stream *stream = stream_of_key(watcher, question->key);
         int r = is_open(watcher, question);
 
         if (r > 0 && verdict == VERDICT_GONE)
-                r = callbacks->gone(watcher, question->key, question->uid);
+                r = apply_gone(watcher, question->key, question->uid);
         else if (r > 0 && may_be_unselected(watcher, question, stream))
-                r = callbacks->unselected(watcher, question->key, question->uid);
+                r = apply_unselected(watcher, question->key, question->uid, false);
         else if (r < 0)
                 r = store_failed(watcher, r);
         if (r < 0)
                 return r;
         r = store_question_remove(watcher->store, question->key, question->uid);
         return r < 0 ? store_failed(watcher, r) : 0;
-}
-
-static int on_verify_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct watcher *watcher = userdata;
-
-        watcher->verification->retry_timer =
-                sd_event_source_disable_unref(watcher->verification->retry_timer);
-        verification_continue(watcher);
-        watcher->verification->callbacks->progress(watcher);
-        return 0;
-}
-
-static void retry_later(struct watcher *watcher)
-{
-        struct verification *verification = watcher->verification;
-
-        if (!verification->retry_timer)
-                retry_timer_start(watcher, &verification->retry_timer,
-                                  failures_delay(watcher, &verification->failures), on_verify_retry,
-                                  watcher);
 }
 
 /* Logged once: the refusal lasts until somebody grants the right, and until then the deletion stays
@@ -202,55 +175,76 @@ static void tell_refusal(const struct question *question, const struct kube_resp
                 watcher->config->watch, question->stored.key, response->error.message);
 }
 
-static void on_verify_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                           void *userdata)
-{
-        struct question *question = userdata;
-        struct watcher *watcher = question->watcher;
-        enum verdict verdict = verdict_of(question, response);
-
-        question->transfer = NULL;
-        unlink_asked(watcher->verification, question);
-        if (watcher_is_over(watcher)) {
-                question_free(question);
-                return;
-        }
-        if (verdict != VERDICT_UNKNOWN) {
-                watcher->verification->failures.delay_usec = 0;
-                (void)judge_absence(watcher, &question->stored, verdict); /* a failure was reported */
-                question_free(question);
-                announce_soon(watcher);
-                verification_continue(watcher);
-                watcher->verification->callbacks->progress(watcher);
-                return;
-        }
-        tell_refusal(question, response);
-        failures_tell(watcher, &response->error, response->credential_serial);
-        question_free(question);
-        retry_later(watcher);
-}
-
 /* ---- questions */
 
-static int verify_ask(struct watcher *watcher, struct question *question)
+static int put_question(const struct question *question, struct kube_answer *ret) _suspends_
 {
+        struct watcher *watcher = question->watcher;
         _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
         struct kube_request request = {
                 .method = "GET",
                 .accept = request_accept(watcher, REQUEST_WATCH),
                 .timeout_usec = QUESTION_TIMEOUT_USEC,
-                .on_done = on_verify_done,
-                .userdata = question,
         };
         int r = kube_key_split(question->stored.key, &namespace_name, &name);
 
         if (r < 0)
                 return r;
-        path = kube_path(&watcher->resource, namespace_name, name, NULL);
-        if (!path)
-                return -ENOMEM;
-        request.path = path;
-        return kube_client_start(watcher->client, &request, &question->transfer);
+        request.path = path = kube_path(&watcher->resource, namespace_name, name, NULL);
+        return path ? asking_ask(watcher, &request, ret) : -ENOMEM;
+}
+
+/* Returns 0: it is answered; -EAGAIN: it is still open; -ECANCELED. */
+static int answer_question(const struct question *question) _suspends_
+{
+        struct watcher *watcher = question->watcher;
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        const struct kube_response *response = &answer.response;
+        enum verdict verdict;
+        int r = put_question(question, &answer);
+
+        if (r < 0)
+                return r == -ECANCELED ? r : -EAGAIN;
+        verdict = verdict_of(question, response);
+        if (verdict == VERDICT_UNKNOWN) {
+                tell_refusal(question, response);
+                failures_tell(watcher, &response->error, response->credential_serial);
+                return -EAGAIN;
+        }
+        watcher->verification->failures.delay_usec = 0;
+        (void)judge_absence(watcher, &question->stored, verdict); /* a failure was reported */
+        announce_soon(watcher);
+        return 0;
+}
+
+/* Until the next attempt. -EBUSY: another fiber waits for it already. */
+static int pause_questions(struct watcher *watcher) _suspends_
+{
+        struct verification *verification = watcher->verification;
+        int r;
+
+        if (verification->pauses)
+                return -EBUSY;
+        verification->pauses = true;
+        r = asking_pause(watcher, failures_delay(watcher, &verification->failures), NULL);
+        verification->pauses = false;
+        return r;
+}
+
+/* The fiber of one question. Its end makes room for the next ones; after a failure, not before the pause. */
+static void ask_question(void *userdata) _suspends_
+{
+        _cleanup_(question_free_pointer) struct question *question = userdata;
+        struct watcher *watcher = question->watcher;
+        int r = answer_question(question);
+
+        unlink_asked(watcher->verification, question);
+        if (r == -EAGAIN)
+                r = pause_questions(watcher);
+        if (r < 0)
+                return;
+        verification_continue(watcher);
+        ledger_check_finish_maybe(watcher);
 }
 
 static bool is_asked(const struct verification *verification, const struct store_question *stored)
@@ -342,11 +336,12 @@ static int next_question(struct watcher *watcher, struct store_question *ret)
         return r < 0 ? r : copy_question(&verification->after, ret);
 }
 
-/* Returns 1: asked; 0: the round is over. */
+/* Returns 1: asked; 0: the round is over; negative: the watcher ends. */
 static int ask_next(struct watcher *watcher)
 {
         struct verification *verification = watcher->verification;
         struct question *question = calloc(1, sizeof(*question));
+        struct fiber *fiber;
         int r = question ? next_question(watcher, &question->stored) : -ENOMEM;
 
         if (r < 0) {
@@ -355,15 +350,15 @@ static int ask_next(struct watcher *watcher)
                 return r == -ENOENT ? 0 : store_failed(watcher, r);
         }
         question->watcher = watcher;
+        asking_start(watcher, "a question", ask_question, question, &fiber);
+        if (!fiber) {
+                question_free(question);
+                return -ECANCELED;
+        }
         question->next = verification->asked;
         verification->asked = question;
         verification->asked_count++;
-        if (verify_ask(watcher, question) >= 0)
-                return 1;
-        unlink_asked(verification, question);
-        question_free(question);
-        retry_later(watcher);
-        return 0;
+        return 1;
 }
 
 void verification_continue(struct watcher *watcher)
@@ -371,8 +366,8 @@ void verification_continue(struct watcher *watcher)
         struct verification *verification = watcher->verification;
         bool begun = !verification->after.key;
 
-        if (verification->retry_timer || !watcher->discovered || !watcher->identified ||
-            !watcher->first_synced)
+        if (verification->pauses || !watcher->discovered || !watcher->identified || !watcher->first_synced ||
+            watcher_is_over(watcher))
                 return;
         while (verification->asked_count < QUESTIONS_MAX) {
                 int r = ask_next(watcher);

@@ -9,17 +9,10 @@
  */
 #include "watcher/watcher.h"
 
-/* A negative result: the store failed (fatal was said). */
-struct verification_callbacks {
-        int (*gone)(struct watcher *watcher, const char *key, const char *uid);
-        int (*unselected)(struct watcher *watcher, const char *key, const char *uid);
-        void (*progress)(struct watcher *watcher); /* an answer came, or a round is over */
-};
-
-int verification_new(const struct verification_callbacks *callbacks,
-                     struct verification **ret); /* 0, -ENOMEM */
+int verification_new(struct verification **ret); /* 0, -ENOMEM */
 void verification_free(struct verification *verification);
-/* Puts one more question. owed: also where the store has no such object. Negative: as above. */
+/* Puts one more question. owed: also where the store has no such object. Negative: the store
+ * failed (fatal was said). */
 int verification_add(struct watcher *watcher, const char *key, const char *uid, bool owed);
 /* No question is open. */
 bool verification_idle(const struct watcher *watcher);

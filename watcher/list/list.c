@@ -5,21 +5,18 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "object/scan-list.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/incoming.h"
+#include "watcher/apply/page.h"
 #include "watcher/apply/scope.h"
+#include "watcher/asking.h"
 #include "watcher/list/probe.h"
+#include "watcher/list/transitions.h"
 #include "watcher/list/watch-stream.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
-
-/* a server ends requests other than watches after the same time */
-#define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)
-#define ITEM_MAX          ((size_t)16 * 1024 * 1024)
 
 static int on_item(const char *item, size_t size, void *userdata)
 {
@@ -29,12 +26,6 @@ static int on_item(const char *item, size_t size, void *userdata)
 }
 
 /* ---- a page that does not come, or does not go on */
-
-static void page_end(struct stream *stream)
-{
-        stream->transfer = NULL;
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-}
 
 static enum phase phase_of(const struct stream *stream)
 {
@@ -54,8 +45,7 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
                 stream_timer_arm(stream, stall - silence, on_silence);
                 return 0;
         }
-        kube_transfer_cancel(stream->transfer);
-        page_end(stream);
+        stream_give_up(stream);
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the requested list does not arrive");
         stream_failed(stream, phase_of(stream), &error, 0);
         return 0;
@@ -72,116 +62,96 @@ static void expect_page(struct stream *stream)
 
 /* ---- what comes */
 
-static int on_list_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size,
-                        void *userdata)
-{
-        struct stream *stream = userdata;
-        int r = scan_list_feed(stream->list, bytes, size);
-
-        failures_progress(&stream->failures);
-        if (r >= 0)
-                return announce_in_time(stream->watcher);
-        if (!watcher_is_over(stream->watcher) && stream->stream_error.failure == KUBE_FAILURE_NONE)
-                kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
-                               "the server's list cannot be read%s",
-                               r == -EMSGSIZE ? ": a part of it is larger than 16 MiB" : "");
-        return r;
-}
-
 /* The list is consistent and older than what is known: the database went back in time. */
 static bool is_older(const struct stream *stream, const char *version)
 {
         return !stream->list_replaces && resource_version_less(version, stream->resource_version);
 }
 
-static void page_failed(struct stream *stream, const char *text)
+/* Returns 1: another page follows; 0: the list has ended, well or not; -ECANCELED. */
+static int take_page(struct stream *stream, struct page *page)
 {
-        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
+        const struct scan_list_metadata *metadata = &page->metadata;
+        char *token;
 
-        kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", text);
-        stream_failed(stream, PHASE_LIST, &error, 0);
+        if (stream->stream_error.failure != KUBE_FAILURE_NONE) { /* it says more */
+                page_done(page);
+                page->error = stream->stream_error;
+                stream->stream_error = KUBE_ERROR_NONE;
+        }
+        if (page->error.failure != KUBE_FAILURE_NONE || is_older(stream, metadata->resource_version))
+                return 0;
+        token = strdup(metadata->continue_token);
+        if (!token)
+                return asking_failed(stream->watcher, -ENOMEM);
+        free(stream->continue_token);
+        stream->continue_token = token;
+        stream->progress.shown_in_pages = stream->progress.shown;
+        stream->progress.left = metadata->remaining_items;
+        return token[0] != '\0';
 }
 
-static void page_finished(struct stream *stream)
+/* As take_page(). */
+static int ask_for_listed(struct stream *stream, struct page *ret) _suspends_
 {
-        struct scan_list_metadata metadata;
-        int r = scan_list_finish(stream->list, &metadata);
+        struct watcher *watcher = stream->watcher;
+        _cleanup_free_ char *path = request_path(stream, REQUEST_LIST);
+        const struct page_request request = {
+                .path = path,
+                .accept = request_accept(watcher, REQUEST_LIST),
+                .token = stream->continue_token,
+                .on_item = on_item,
+                .userdata = stream,
+                .failures = &stream->failures,
+        };
+        int r;
 
-        if (r < 0 || metadata.resource_version[0] == '\0') {
-                page_failed(stream, "the server's list ended in the middle");
-                return;
-        }
-        if (is_older(stream, metadata.resource_version)) {
-                probe_found_older(stream, metadata.resource_version);
-                return;
-        }
-        if (scan_list_is_endless(&metadata, stream->continue_token)) {
-                page_failed(stream, SCAN_LIST_ENDLESS);
-                return;
-        }
-        stream->progress.shown_in_pages = stream->progress.shown;
-        stream->progress.left = metadata.remaining_items;
-        free(stream->continue_token);
-        stream->continue_token = strdup(metadata.continue_token);
-        if (!stream->continue_token) {
-                child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory");
-        } else if (stream->continue_token[0]) {
-                list_page(stream);
+        stream->progress.shown = stream->progress.shown_in_pages; /* a page that broke off comes again */
+        failures_held(watcher, &stream->failures);
+        expect_page(stream);
+        r = page_ask(watcher, &request, ret);
+        return r < 0 ? r : take_page(stream, ret);
+}
+
+static void list_ended(struct stream *stream, const struct page *page)
+{
+        const char *version = page->metadata.resource_version;
+
+        if (page->error.failure != KUBE_FAILURE_NONE) {
+                stream_failed(stream, phase_of(stream), &page->error, page->serial);
+        } else if (is_older(stream, version)) {
+                probe_found_older(stream, version);
         } else {
-                stream_listed(stream, metadata.resource_version);
+                stream_listed(stream, version);
                 if (!watcher_is_over(stream->watcher))
                         watch_start(stream);
         }
 }
 
-static void on_list_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                         void *userdata)
+/* The fiber: page after page. What follows from its end may be another one. */
+static void list_pages(void *userdata) _suspends_
 {
         struct stream *stream = userdata;
-        _cleanup_kube_error_ struct kube_error error = stream->stream_error;
-        enum phase phase = phase_of(stream);
+        _cleanup_(page_done) struct page page = {.error = KUBE_ERROR_NONE};
+        int r = 1;
 
-        page_end(stream);
-        stream->stream_error = KUBE_ERROR_NONE;
-        if (watcher_is_over(stream->watcher))
-                return;
-        if (error.failure != KUBE_FAILURE_NONE)
-                stream_failed(stream, phase, &error, 0);
-        else if (response->error.failure == KUBE_FAILURE_NONE)
-                page_finished(stream);
-        else
-                stream_failed(stream, phase, &response->error, response->credential_serial);
+        while (r > 0 && stream->lister == fiber_current()) {
+                page_done(&page);
+                r = ask_for_listed(stream, &page);
+        }
+        if (stream->lister != fiber_current())
+                return; /* it was given up, perhaps for another list */
+        stream->lister = NULL;
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        if (r >= 0)
+                list_ended(stream, &page);
 }
 
 void list_page(struct stream *stream)
 {
-        struct watcher *watcher = stream->watcher;
-        _cleanup_free_ char *path = request_path(stream, REQUEST_LIST);
-        struct kube_request request = {
-                .method = "GET",
-                .path = path,
-                .accept = request_accept(watcher, REQUEST_LIST),
-                .timeout_usec = PAGE_TIMEOUT_USEC,
-                .on_data = on_list_data,
-                .on_done = on_list_done,
-                .userdata = stream,
-        };
-        int r;
-
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->state = STREAM_LISTING;
-        stream->progress.shown = stream->progress.shown_in_pages; /* a page that broke off comes again */
-        failures_held(watcher, &stream->failures);
-        scan_list_free(stream->list);
-        stream->list = NULL;
-        r = path ? scan_list_new(ITEM_MAX, on_item, stream, &stream->list) : -ENOMEM;
-        if (r >= 0)
-                r = kube_client_start(watcher->client, &request, &stream->transfer);
-        if (r >= 0)
-                expect_page(stream);
-        else
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "a LIST cannot be started: %s", strerror(-r));
+        asking_start(stream->watcher, "a list", list_pages, stream, &stream->lister);
 }
 
 /* A first list into an empty store is announced by a sweep. Objects that are stored already may be gone,

@@ -5,19 +5,18 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
 #include "base/text.h"
 #include "ipc/message-id.h"
 #include "watcher/apply/synced.h"
+#include "watcher/asking.h"
 #include "watcher/failures.h"
+#include "watcher/list/transitions.h"
 #include "watcher/setup.h"
-#include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define PATIENCE_MIN_USEC  USEC_PER_SEC
-
-static int probe_ask(struct stream *stream);
+#define IS_OVER            (-1)
 
 void probe_found_older(struct stream *stream, const char *found)
 {
@@ -67,23 +66,9 @@ static void passed(struct stream *stream)
         settle(stream);
 }
 
-static int on_probe_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+/* Returns the delay until it is asked again; negative: past the deadline. */
+static int64_t probe_failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
 {
-        struct stream *stream = userdata;
-
-        stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
-        (void)probe_ask(stream); /* a failure was reported */
-        return 0;
-}
-
-static void ask_in(struct stream *stream, uint64_t delay_usec)
-{
-        retry_timer_start(stream->watcher, &stream->probe.timer, delay_usec, on_probe_retry, stream);
-}
-
-static void probe_failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
-{
-        struct watcher *watcher = stream->watcher;
         struct kube_error error = *cause; /* all but the message is borrowed */
         int64_t delay;
         _cleanup_free_ char *message =
@@ -93,11 +78,10 @@ static void probe_failed(struct stream *stream, const struct kube_error *cause, 
         if (error.failure == KUBE_FAILURE_NONE)
                 error.failure = KUBE_FAILURE_PROTOCOL;
         error.message = message;
-        delay = failures_note(watcher, &stream->probe.failures, &error, serial);
-        if (delay < 0)
-                return; /* past the deadline */
-        ask_in(stream, (uint64_t)delay);
-        settle(stream);
+        delay = failures_note(stream->watcher, &stream->probe.failures, &error, serial);
+        if (delay >= 0)
+                settle(stream);
+        return delay;
 }
 
 /* A server that refuses the question as such is not asked again: the watch itself works. */
@@ -107,29 +91,25 @@ static bool is_refusal(const struct kube_error *error)
                error->http_status < 500 && !kube_error_is_passing(error);
 }
 
-static void on_probe_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                          void *userdata)
+/* Returns the delay until it is asked again; negative: it is over. */
+static int64_t judge_probe(struct stream *stream, const struct kube_response *response)
 {
-        struct stream *stream = userdata;
         _cleanup_free_ char *version = NULL;
 
-        stream->probe.transfer = NULL;
         stream->probe.waited_usec = 0;
-        if (watcher_is_over(stream->watcher))
-                return;
         if (is_refusal(&response->error)) {
                 passed(stream);
-                return;
+                return IS_OVER;
         }
         if (response->error.failure == KUBE_FAILURE_NONE)
                 version = probed_version(response);
-        if (!version) {
-                probe_failed(stream, &response->error, response->credential_serial);
-        } else if (resource_version_less(version, stream->watched_version)) {
+        if (!version)
+                return probe_failed(stream, &response->error, response->credential_serial);
+        if (resource_version_less(version, stream->watched_version))
                 probe_found_older(stream, version);
-        } else {
+        else
                 passed(stream);
-        }
+        return IS_OVER;
 }
 
 /* A question that ends with its watch, and is asked again beside the next one, counts as one question:
@@ -142,7 +122,8 @@ static uint64_t patience(const struct stream *stream)
                                                                : PATIENCE_MIN_USEC;
 }
 
-static int probe_ask(struct stream *stream)
+/* Returns the delay until it is asked again; negative: it is over. */
+static int64_t probe_once(struct stream *stream) _suspends_
 {
         struct watcher *watcher = stream->watcher;
         _cleanup_free_ char *path = request_path(stream, REQUEST_PROBE);
@@ -151,33 +132,40 @@ static int probe_ask(struct stream *stream)
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_PROBE),
                 .timeout_usec = patience(stream),
-                .on_done = on_probe_done,
-                .userdata = stream,
         };
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        uint64_t asked = clock_boottime_usec();
         int r;
 
         failures_held(watcher, &stream->probe.failures);
-        if (watcher->throttle_until > clock_boottime_usec())
+        if (watcher->throttle_until > asked)
                 settle(stream); /* the answer may be an hour away */
-        stream->probe.asked = clock_boottime_usec();
-        r = path ? kube_client_start(watcher->client, &request, &stream->probe.transfer) : -ENOMEM;
-        if (r < 0)
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                   "a request cannot be started: %s", strerror(-r));
-        return 0;
+        r = path ? asking_ask(watcher, &request, &answer) : -ENOMEM;
+        if (r == -ECANCELED)
+                stream->probe.waited_usec += clock_boottime_usec() - asked;
+        return r < 0 ? asking_failed(watcher, r) : judge_probe(stream, &answer.response);
 }
 
-/* Watches that come and go do not make questions more frequent than their failures allow. */
+/* The fiber: until there is an answer, or the watch beside which it asks has ended. Watches that come and go do not make
+ * questions more frequent than their failures allow. */
+static void probe(void *userdata) _suspends_
+{
+        struct stream *stream = userdata;
+        uint64_t now = clock_boottime_usec(), retry = stream->probe.failures.retry_boottime;
+        int64_t delay = stream->probe.failures.count > 0 && retry > now ? (int64_t)(retry - now) : 0;
+
+        while (delay >= 0 && !fiber_is_ending(fiber_current()) &&
+               (delay == 0 || asking_pause(stream->watcher, (uint64_t)delay, NULL) >= 0))
+                delay = probe_once(stream);
+        if (stream->probe.fiber == fiber_current())
+                stream->probe.fiber = NULL;
+}
+
 void probe_start(struct stream *stream)
 {
-        uint64_t now = clock_boottime_usec(), retry = stream->probe.failures.retry_boottime;
-
-        if (!stream->probe.due || stream->probe.transfer || stream->probe.timer)
+        if (!stream->probe.due || stream->probe.fiber)
                 return;
         if (stream->connection_lost)
                 setup_identify(stream->watcher);
-        if (stream->probe.failures.count > 0 && retry > now)
-                ask_in(stream, retry - now);
-        else
-                (void)probe_ask(stream); /* a failure was reported */
+        asking_start(stream->watcher, "probe", probe, stream, &stream->probe.fiber);
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Circle: list.c, watch-stream.c and probe.c report here how a request ended, and are begun from here, as what follows is one
+ * decision. Setup begins the streams, and a stream that doubts what it knows has setup ask again.
+ */
 #include "watcher/list/transitions.h"
 
 #include <errno.h>
@@ -96,7 +100,8 @@ static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_
 static void wait_in(struct stream *stream, enum stream_state state, uint64_t delay_usec)
 {
         stream->state = state;
-        retry_timer_start(stream->watcher, &stream->timer, delay_usec, on_wait_over, stream);
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        stream_timer_arm(stream, delay_usec, on_wait_over);
 }
 
 static void react(struct stream *stream, enum reaction reaction, uint64_t delay_usec)
@@ -217,8 +222,7 @@ static int64_t settle_reaction(struct stream *stream, enum phase phase, const st
         return failures_note(watcher, &stream->failures, error, serial);
 }
 
-static void transition_failed(struct stream *stream, enum phase phase, const struct kube_error *error,
-                              uint64_t serial)
+void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
 {
         enum reaction reaction = reaction_to(phase, answer_in(stream, phase, error));
         int64_t delay = settle_reaction(stream, phase, error, serial, &reaction);
@@ -239,17 +243,14 @@ static void transition_failed(struct stream *stream, enum phase phase, const str
 
 /* ---- the end of a list */
 
-static void replace_stream(struct stream *stream)
+void stream_replace(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
 
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *each = &watcher->stream[i];
 
-                kube_transfer_cancel(each->transfer);
-                each->transfer = NULL;
-                stream_cancel_probe(each);
-                frame_reset(&each->frame);
+                stream_give_up(each);
                 each->probe.due = each->connection_lost = each->resumed = false;
                 each->list_replaces = true;
         }
@@ -274,7 +275,7 @@ static int commit_before_recovery(struct stream *stream)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-static void listed(struct stream *stream, const char *version)
+void stream_listed(struct stream *stream, const char *version)
 {
         struct watcher *watcher = stream->watcher;
 
@@ -294,14 +295,7 @@ static void listed(struct stream *stream, const char *version)
         synced_tell(watcher);
 }
 
-static void closed(struct stream *stream)
+void stream_closed(struct stream *stream)
 {
         react(stream, REACT_WATCH_NOW, 0);
 }
-
-const struct stream_driver stream_transitions = {
-        .failed = transition_failed,
-        .listed = listed,
-        .closed = closed,
-        .replaced = replace_stream,
-};

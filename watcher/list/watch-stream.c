@@ -11,6 +11,7 @@
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/list/probe.h"
+#include "watcher/list/transitions.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/stream-request.h"
@@ -243,15 +244,6 @@ static void closed(struct stream *stream)
         kube_error_done(&error);
 }
 
-static void stop(struct stream *stream)
-{
-        kube_transfer_cancel(stream->transfer);
-        stream->transfer = NULL;
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-        stream_cancel_probe(stream);
-        frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
-}
-
 static void on_stream_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                            void *userdata)
 {
@@ -260,8 +252,8 @@ static void on_stream_done(struct kube_transfer *transfer _unused_, const struct
         struct kube_error error = stream->stream_error;
 
         stream->transfer = NULL;
-        stop(stream);
         stream->stream_error = KUBE_ERROR_NONE;
+        stream_give_up(stream);
         if (watcher_is_over(stream->watcher))
                 ;
         else if (error.failure != KUBE_FAILURE_NONE)
@@ -289,7 +281,7 @@ static int on_stream_timer(sd_event_source *source _unused_, uint64_t usec _unus
                 timer_arm(stream);
                 return 0;
         }
-        stop(stream);
+        stream_give_up(stream);
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT,
                        phase == PHASE_INITIAL
                                ? "the streamed list does not end"

@@ -5,12 +5,11 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
+#include "watcher/asking.h"
 #include "watcher/store-failure.h"
 
 #define AGAIN_USEC   USEC_PER_MINUTE
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
-
-static void ask_next(struct watcher *watcher);
 
 void missing_namespaces_found(struct stream *stream)
 {
@@ -32,69 +31,52 @@ static void note_missing(struct stream *stream)
         stream->presence = NAMESPACE_MISSING;
 }
 
-static void on_answer(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                      void *userdata)
+static bool is_in_question(const struct stream *stream)
 {
-        struct watcher *watcher = userdata;
-        struct stream *stream = &watcher->stream[watcher->namespaces.asked];
-
-        watcher->namespaces.question = NULL;
-        if (watcher_is_over(watcher))
-                return;
-        if (response->error.failure == KUBE_FAILURE_NONE)
-                missing_namespaces_found(stream);
-        else if (response->error.failure == KUBE_FAILURE_HTTP && response->http_status == 404)
-                note_missing(stream);
-        else if (response->error.failure == KUBE_FAILURE_HTTP && response->http_status == 403)
-                stream->presence = NAMESPACE_HIDDEN;
-        watcher->namespaces.asked++;
-        ask_next(watcher);
+        return stream->namespace_name[0] &&
+               (stream->presence == NAMESPACE_UNKNOWN || stream->presence == NAMESPACE_MISSING);
 }
 
-static int namespaces_ask(struct stream *stream)
+static int ask_for_namespace(struct stream *stream) _suspends_
 {
         struct watcher *watcher = stream->watcher;
-        _cleanup_text_ struct text path = TEXT_EMPTY;
-        struct kube_request request = {
-                .method = "GET", .timeout_usec = TIMEOUT_USEC, .on_done = on_answer, .userdata = watcher};
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        _cleanup_free_ char *path = format_string("/api/v1/namespaces/%s", stream->namespace_name);
+        struct kube_request request = {.method = "GET", .path = path, .timeout_usec = TIMEOUT_USEC};
+        int r = path ? asking_ask(watcher, &request, &answer) : -ENOMEM;
+        enum kube_failure failure = answer.response.error.failure;
 
-        text_printf(&path, "/api/v1/namespaces/%s", stream->namespace_name);
-        request.path = path.data;
-        return path.failed ? -ENOMEM
-                           : kube_client_start(watcher->client, &request, &watcher->namespaces.question);
-}
-
-static int on_namespaces_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct watcher *watcher = userdata;
-
-        watcher->namespaces.timer = sd_event_source_disable_unref(watcher->namespaces.timer);
-        missing_namespaces_look(watcher);
+        if (r < 0)
+                return r;
+        if (failure == KUBE_FAILURE_NONE)
+                missing_namespaces_found(stream);
+        else if (failure == KUBE_FAILURE_HTTP && answer.response.http_status == 404)
+                note_missing(stream);
+        else if (failure == KUBE_FAILURE_HTTP && answer.response.http_status == 403)
+                stream->presence = NAMESPACE_HIDDEN;
         return 0;
 }
 
-/* Asks one question after the other; one that cannot be asked waits for the next round. */
-static void ask_next(struct watcher *watcher)
+/* The fiber: one question after the other; what cannot be asked waits for the next round. */
+static void ask_for_namespaces(void *userdata) _suspends_
 {
-        for (; watcher->namespaces.asked < watcher->stream_count; watcher->namespaces.asked++) {
-                struct stream *stream = &watcher->stream[watcher->namespaces.asked];
+        struct watcher *watcher = userdata;
+        int r = 0;
 
-                if (stream->namespace_name[0] && stream->presence != NAMESPACE_FOUND &&
-                    stream->presence != NAMESPACE_HIDDEN && namespaces_ask(stream) >= 0)
-                        return;
-        }
-        if (streams_count(watcher, missing_namespaces_has) > 0)
-                (void)sd_event_add_time_relative(watcher->child->event, &watcher->namespaces.timer,
-                                                 CLOCK_MONOTONIC, AGAIN_USEC, 0, on_namespaces_again,
-                                                 watcher);
+        do {
+                for (size_t i = 0; i < watcher->stream_count && r != -ECANCELED; i++)
+                        if (is_in_question(&watcher->stream[i]))
+                                r = ask_for_namespace(&watcher->stream[i]);
+        } while (r != -ECANCELED && streams_count(watcher, missing_namespaces_has) > 0 &&
+                 (r = fiber_sleep(AGAIN_USEC, "missing namespaces")) >= 0);
+        watcher->namespaces = NULL;
 }
 
 void missing_namespaces_look(struct watcher *watcher)
 {
-        if (watcher->namespaces.question || watcher->namespaces.timer || watcher_is_over(watcher))
-                return;
-        watcher->namespaces.asked = 0;
-        ask_next(watcher);
+        if (!watcher->namespaces && !watcher_is_over(watcher))
+                asking_start(watcher, "missing namespaces", ask_for_namespaces, watcher,
+                             &watcher->namespaces);
 }
 
 bool missing_namespaces_has(const struct stream *stream)

@@ -7,12 +7,11 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "object/scan-list.h"
 #include "watcher/stream/refused-namespaces.h"
 
 #define NAMES_TOLD 8
 
-int streams_new(struct watcher *watcher, const struct stream_driver *driver)
+int streams_new(struct watcher *watcher)
 {
         size_t count = watcher->patterns ? 0 : watcher->config->namespace_count;
 
@@ -24,7 +23,6 @@ int streams_new(struct watcher *watcher, const struct stream_driver *driver)
                 struct stream *stream = &watcher->stream[i];
 
                 stream->watcher = watcher;
-                stream->driver = driver;
                 stream->namespace_name = count ? watcher->config->namespace[i].value : "";
                 stream->stream_error = KUBE_ERROR_NONE;
                 stream->resource_version = strdup("");
@@ -36,24 +34,23 @@ int streams_new(struct watcher *watcher, const struct stream_driver *driver)
         return 0;
 }
 
-void stream_cancel_probe(struct stream *stream)
+void stream_give_up(struct stream *stream)
 {
-        if (stream->probe.transfer)
-                stream->probe.waited_usec += clock_boottime_usec() - stream->probe.asked;
-        kube_transfer_cancel(stream->probe.transfer);
-        stream->probe.transfer = NULL;
-        stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
+        kube_transfer_cancel(TAKE_PTR(stream->transfer));
+        if (stream->lister)
+                fiber_cancel(TAKE_PTR(stream->lister));
+        if (stream->probe.fiber)
+                fiber_cancel(TAKE_PTR(stream->probe.fiber));
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        kube_error_done(&stream->stream_error);
+        frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
 }
 
 void streams_stop(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
-                kube_transfer_cancel(TAKE_PTR(stream->transfer));
-                stream->timer = sd_event_source_disable_unref(stream->timer);
-                stream_cancel_probe(stream);
-                stream->state = STREAM_STOPPED;
+                stream_give_up(&watcher->stream[i]);
+                watcher->stream[i].state = STREAM_STOPPED;
         }
 }
 
@@ -62,14 +59,10 @@ void streams_free(struct watcher *watcher)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 
-                kube_transfer_cancel(stream->transfer);
-                sd_event_source_disable_unref(stream->timer);
-                stream_cancel_probe(stream);
+                stream_give_up(stream);
                 failures_done(&stream->failures);
                 failures_done(&stream->probe.failures);
-                scan_list_free(stream->list);
                 frame_done(&stream->frame);
-                kube_error_done(&stream->stream_error);
                 free(stream->resource_version);
                 free(stream->watched_version);
                 free(stream->continue_token);
@@ -174,26 +167,4 @@ char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct
         if (count > NAMES_TOLD)
                 text_printf(&text, " and %zu more", count - NAMES_TOLD);
         return text_take(&text);
-}
-
-/* ---- what happened to it */
-
-void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
-{
-        stream->driver->failed(stream, phase, error, serial);
-}
-
-void stream_listed(struct stream *stream, const char *version)
-{
-        stream->driver->listed(stream, version);
-}
-
-void stream_closed(struct stream *stream)
-{
-        stream->driver->closed(stream);
-}
-
-void stream_replace(struct stream *stream)
-{
-        stream->driver->replaced(stream);
 }

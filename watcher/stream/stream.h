@@ -2,7 +2,7 @@
 #pragma once
 /*
  * A stream: LIST+WATCH of one namespace, or of all. This file holds what all parts of it share; how its
- * state changes is decided in transitions.c, which the others reach through struct stream_driver alone.
+ * state changes is decided in list/transitions.c.
  */
 #include "kube/client.h"
 #include "object/scan.h"
@@ -18,24 +18,16 @@ enum namespace_presence {
         NAMESPACE_HIDDEN /* 403 */
 };
 
-struct stream_driver {
-        void (*failed)(struct stream *stream, enum phase phase, const struct kube_error *error,
-                       uint64_t serial);
-        void (*listed)(struct stream *stream, const char *version);
-        void (*closed)(struct stream *stream);
-        void (*replaced)(struct stream *stream);
-};
-
 struct stream {
         struct watcher *watcher;
-        const struct stream_driver *driver;
         const char *namespace_name; /* "" = all */
         enum namespace_presence presence;
         enum stream_state state;
         char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
         char *watched_version;  /* that the watch was asked from: an event that is not newer is a replay */
-        struct kube_transfer *transfer;
-        sd_event_source *timer; /* backoff, or the stall of a watch */
+        struct kube_transfer *transfer; /* the watch */
+        struct fiber *lister;           /* list/list.c; NULL: no list is under way */
+        sd_event_source *timer;         /* backoff, or the stall of a watch */
         struct failures failures;
         struct recent server_error, interruption;
         struct kube_error stream_error; /* an ERROR event, or a list that cannot be read */
@@ -58,7 +50,6 @@ struct stream {
         } progress;
 
         /* LIST */
-        struct scan_list *list;
         char *continue_token;
         bool list_unpaged; /* after an expired continue token */
 
@@ -68,9 +59,7 @@ struct stream {
         bool bookmarked, bad_line, settled;
 
         struct {
-                struct kube_transfer *transfer;
-                sd_event_source *timer;
-                uint64_t asked;       /* CLOCK_BOOTTIME */
+                struct fiber *fiber;  /* asks; NULL: none does */
                 uint64_t waited_usec; /* for questions that were given up unanswered */
                 struct failures failures;
                 bool due;
@@ -86,7 +75,7 @@ bool streams_are_synced(const struct watcher *watcher);
 size_t streams_count(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
 char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
 /* Makes watcher->stream. 0, -ENOMEM; what was made belongs to the watcher also after a failure. */
-int streams_new(struct watcher *watcher, const struct stream_driver *driver);
+int streams_new(struct watcher *watcher);
 void streams_free(struct watcher *watcher);
 /* Gives up for good what they have asked for. */
 void streams_stop(struct watcher *watcher);
@@ -94,21 +83,10 @@ bool stream_has_key(const struct stream *stream, const char *key); /* by its nam
 /* The stream that lists this key; NULL: none does. */
 struct stream *stream_of_key(struct watcher *watcher, const char *key);
 int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */
-/* Sets the stream's timer anew; a running timer keeps the handler that it was made with. Other than with
- * retry_timer_start() the timer is moved, not made anew: this happens with each event. Without memory the
- * watcher ends. */
+/* Sets the stream's timer, by CLOCK_BOOTTIME: time that the machine sleeps counts. A timer that there is keeps the handler that
+ * it was made with: it is moved, not made again, as this happens with each event. Without memory the watcher ends. */
 void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
-/* Gives up the question beside the watch. */
-void stream_cancel_probe(struct stream *stream);
+/* Gives up whatever it has asked for, and waits for nothing. */
+void stream_give_up(struct stream *stream);
 /* The stream has shown that it works. */
 void stream_succeeded(struct stream *stream);
-
-/* Events in the life of a stream; transitions.c decides what follows. serial: of the credential that was
- * used; 0 where that is not to blame. */
-void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
-/* The list is complete, up to this version. */
-void stream_listed(struct stream *stream, const char *version);
-/* The server ended the watch in order, after a while. */
-void stream_closed(struct stream *stream);
-/* The store cannot be trusted any more: everything is listed anew. */
-void stream_replace(struct stream *stream);

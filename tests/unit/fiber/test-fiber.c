@@ -245,6 +245,42 @@ static void test_sleeping(void **state)
         assert_int_equal(endless.last, -ECANCELED);
 }
 
+struct sleeper {
+        struct fiber *asleep;
+        int last;
+};
+
+static void sleep_long(void *userdata)
+{
+        struct sleeper *sleeper = userdata;
+
+        sleeper->last = fiber_sleep_at_most(UINT64_C(3600) * 1000 * 1000, "the clock", &sleeper->asleep);
+}
+
+static void test_a_sleep_is_ended_early(void **state)
+{
+        struct fixture *fixture = *state;
+        struct sleeper told = {.last = 1}, cancelled = {.last = 1}, *each[] = {&told, &cancelled};
+
+        fiber_end_sleep(&told.asleep); /* nobody sleeps */
+        for (size_t i = 0; i < ELEMENTS(each); i++)
+                assert_int_equal(fiber_start(fixture->fibers, "sleeper", sleep_long, each[i], NULL), 0);
+        turn(fixture);
+        assert_non_null(told.asleep);
+        fiber_wake(told.asleep); /* for nothing */
+        turn(fixture);
+        assert_non_null(told.asleep);
+        fiber_end_sleep(&told.asleep);
+        turn(fixture);
+        assert_int_equal(told.last, 0);
+        assert_int_equal(cancelled.last, 1);
+        fibers_cancel(fixture->fibers);
+        turn_until_none(fixture);
+        assert_null(told.asleep);
+        assert_null(cancelled.asleep);
+        assert_int_equal(cancelled.last, -ECANCELED);
+}
+
 /* ---- stacks */
 
 /* Deep, and waiting at the bottom of it: what is on the stack is there afterwards. */
@@ -490,6 +526,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_asked_to_end_what_is_in_flight_goes_on, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_sleeping, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_sleep_is_ended_early, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nested_calls_keep_their_frames, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_over_the_end_of_a_stack_is_a_fault, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_stack_serves_one_after_the_other, setup, teardown),

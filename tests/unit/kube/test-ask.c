@@ -172,6 +172,62 @@ static void test_without_a_credential(void **state)
         asking_done(&asking);
 }
 
+/* ---- a body that streams in */
+
+struct reader {
+        struct asker asker;
+        struct text text;
+        unsigned pieces;
+        bool refuses;
+};
+
+static int on_piece(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata)
+{
+        struct reader *reader = userdata;
+
+        (void)transfer;
+        assert_null(fiber_current()); /* the loop calls it */
+        reader->pieces++;
+        return reader->refuses ? -EBADMSG : text_append(&reader->text, bytes, size);
+}
+
+static void ask_streamed(void *userdata)
+{
+        struct reader *reader = userdata;
+        struct asker *asker = &reader->asker;
+        const struct kube_request request = {
+                .method = "GET", .path = "/path/9", .on_data = on_piece, .userdata = reader};
+
+        asker->result = kube_ask(asker->fixture->client, &request, &asker->answer);
+        ++*asker->ended;
+}
+
+static void test_a_body_streams_in(void **state)
+{
+        struct fixture *fixture = *state;
+        struct fibers *fibers;
+        unsigned ended = 0;
+        struct reader reader = {.asker = {.fixture = fixture, .ended = &ended}};
+
+        fixture->server.on_request = answer_path;
+        assert_int_equal(fibers_new(fixture->event, &fibers), 0);
+        for (unsigned i = 1; i <= 2; i++) {
+                reader.refuses = i == 2;
+                kube_answer_done(&reader.asker.answer);
+                assert_int_equal(fiber_start(fibers, "reader", ask_streamed, &reader, NULL), 0);
+                fixture_wait(fixture, &ended, i);
+                assert_int_equal(reader.asker.result, 0);
+                assert_int_equal(reader.asker.answer.response.error.failure,
+                                 i == 1 ? KUBE_FAILURE_NONE : KUBE_FAILURE_CANCELLED);
+                assert_string_equal(reader.asker.answer.response.body, "");
+        }
+        assert_int_equal(reader.pieces, 2);
+        assert_string_equal(reader.text.data, "/path/9");
+        kube_answer_done(&reader.asker.answer);
+        text_done(&reader.text);
+        fibers_free(fibers);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -186,6 +242,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_cancel_ends_the_wait_and_the_request, fixture_setup,
                                                 fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_without_a_credential, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_a_body_streams_in, fixture_setup, fixture_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,22 +150,23 @@ static void test_key_split(void **state)
 
 /* ---- against a server */
 
-static struct discovered {
+struct asker {
+        struct fixture *fixture;
+        struct fibers *fibers;
+        struct fiber *fiber;
+        const char *api_version, *kind;
         unsigned done;
-        bool found;
-        struct kube_error error;
-} discovered;
+        int result;
+        struct kube_finding found;
+};
 
-static void on_discovered(struct kube_resource *resource, const struct kube_error *error,
-                          const struct kube_response *response, void *userdata)
+static void ask_kind(void *userdata)
 {
-        (void)userdata;
-        assert_non_null(response);
-        discovered.done++;
-        discovered.found = resource;
-        assert_int_equal(kube_error_copy(error, &discovered.error), 0);
-        if (resource)
-                kube_resource_done(resource);
+        struct asker *asker = userdata;
+
+        asker->result =
+                kube_ask_kind(asker->fixture->client, asker->api_version, asker->kind, &asker->found);
+        asker->done++;
 }
 
 static void answer_resources(struct server_connection *connection, const char *request)
@@ -178,51 +179,51 @@ static void answer_resources(struct server_connection *connection, const char *r
                 server_answer(connection, "404 Not Found", "", "404 page not found\n");
 }
 
-static void discover(struct fixture *fixture, const char *api_version, const char *kind)
+static void discover(struct asker *asker, const char *api_version, const char *kind)
 {
-        struct kube_discovery *discovery;
+        kube_finding_done(&asker->found);
+        asker->api_version = api_version;
+        asker->kind = kind;
+        asker->done = 0;
+        assert_int_equal(fiber_start(asker->fibers, "asker", ask_kind, asker, &asker->fiber), 0);
+}
 
-        kube_error_done(&discovered.error);
-        discovered.done = 0;
-        assert_int_equal(
-                kube_discovery_start(fixture->client, api_version, kind, on_discovered, NULL, &discovery),
-                0);
-        fixture_wait(fixture, &discovered.done, 1);
+static void assert_not_found(struct asker *asker, const char *api_version, enum kube_failure failure,
+                             const char *text)
+{
+        discover(asker, api_version, "Gadget");
+        fixture_wait(asker->fixture, &asker->done, 1);
+        assert_int_equal(asker->result, 0);
+        assert_null(asker->found.resource.plural);
+        assert_int_equal(asker->found.error.failure, failure);
+        assert_int_equal(asker->found.error.http_status, failure == KUBE_FAILURE_HTTP ? 404 : 0);
+        assert_non_null(strstr(asker->found.error.message, text));
 }
 
 static void test_discovery(void **state)
 {
         struct fixture *fixture = *state;
-        struct kube_discovery *discovery;
+        struct asker asker = {.fixture = fixture, .found = KUBE_FINDING_EMPTY};
 
+        assert_int_equal(fibers_new(fixture->event, &asker.fibers), 0);
         fixture->server.on_request = answer_resources;
-        discover(fixture, "example.com/v1", "Widget");
-        assert_true(discovered.found);
-        assert_int_equal(discovered.error.failure, KUBE_FAILURE_NONE);
+        discover(&asker, "example.com/v1", "Widget");
+        fixture_wait(fixture, &asker.done, 1);
+        assert_int_equal(asker.result, 0);
+        assert_string_equal(asker.found.resource.plural, "widgets");
+        assert_int_equal(asker.found.error.failure, KUBE_FAILURE_NONE);
 
-        discover(fixture, "example.com/v1", "Gadget");
-        assert_false(discovered.found);
-        assert_int_equal(discovered.error.failure, KUBE_FAILURE_HTTP);
-        assert_int_equal(discovered.error.http_status, 404);
-        assert_non_null(strstr(discovered.error.message, "Gadget"));
+        assert_not_found(&asker, "example.com/v1", KUBE_FAILURE_HTTP, "Gadget");
+        assert_not_found(&asker, "absent.example/v1", KUBE_FAILURE_HTTP, "absent.example/v1");
+        assert_not_found(&asker, "broken.example/v1", KUBE_FAILURE_PROTOCOL, "broken.example/v1");
 
-        discover(fixture, "absent.example/v1", "Gadget");
-        assert_false(discovered.found);
-        assert_int_equal(discovered.error.http_status, 404);
-        assert_non_null(strstr(discovered.error.message, "absent.example/v1"));
-
-        discover(fixture, "broken.example/v1", "Gadget");
-        assert_false(discovered.found);
-        assert_int_equal(discovered.error.failure, KUBE_FAILURE_PROTOCOL);
-        kube_error_done(&discovered.error);
-
-        discovered.done = 0;
-        assert_int_equal(kube_discovery_start(fixture->client, "v1", "Pod", on_discovered, NULL, &discovery),
-                         0);
-        kube_discovery_cancel(discovery);
-        fixture_turn(fixture, 10000);
-        assert_int_equal(discovered.done, 0);
-        kube_discovery_cancel(NULL);
+        discover(&asker, "v1", "Pod");
+        fiber_cancel(asker.fiber);
+        fixture_wait(fixture, &asker.done, 1);
+        assert_int_equal(asker.result, -ECANCELED);
+        assert_null(asker.found.error.message);
+        kube_finding_done(&asker.found);
+        fibers_free(asker.fibers);
 }
 
 int main(void)
