@@ -383,10 +383,12 @@
 
 #define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
-/* The handler of this run has answered, or none is run: what follows are requests to the API server, and the worker is free for
- * the next one's handler. Not said of a run that ends at once. busy_usec: for how long nobody else could have it. */
+/* This run waits for the API server, and the worker is free for others. before_handler: for longer than a moment, and its handler is
+ * still to come; else its handler has answered. Not said of a run that ends at once. busy_usec: for how long nobody else could
+ * have the worker. */
 #define MESSAGE_answered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(sequence)                                                                                       \
+        BOOL(before_handler)                                                                                \
         U64(busy_usec)
 
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
@@ -584,7 +586,7 @@
  * lost their list.
  * handed_out: a run of it was given to a worker before, as far as the ledger knows. taken: of an object that
  * has left, another watch of its kind has had it, and owes its end. behind: how often in a row this run was
- * RESULT_BEHIND. owned_degraded: the watch of an owned kind is; its store is not believed. */
+ * RESULT_BEHIND. alone: while it runs, nothing else does. owned_degraded: the watch of an owned kind is; its store is not believed. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -605,6 +607,7 @@
         BOOL(handed_out)                                                                                    \
         BOOL(taken)                                                                                         \
         U64(behind)                                                                                         \
+        BOOL(alone)                                                                                         \
         BOOL(owned_degraded)                                                                                \
         U64(generation)
 

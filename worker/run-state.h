@@ -47,9 +47,9 @@ struct run {
                 enum run_result result;
                 char *text; /* NULL: no memory for it */
         } end;
-        bool dropped;                                /* the worker ends, and nobody hears of the run's end */
-        bool goes_back, waits_for_turn, answer_told; /* waiting.c */
-        uint64_t turn_since, idle_since, idle_usec;  /* CLOCK_BOOTTIME; likewise */
+        bool dropped; /* the worker ends, and nobody hears of the run's end */
+        bool goes_back, waits_for_turn, is_aside, wait_told, answer_told; /* waiting.c */
+        uint64_t turn_since, idle_since, idle_usec;                       /* CLOCK_BOOTTIME; likewise */
         bool cancelled;
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
@@ -85,7 +85,8 @@ struct run {
         } handler;          /* run/handler.c, run/coprocess.c */
         struct text record; /* recording.c */
         struct answer answer;
-        bool answered; /* the handler has, or need not; before that, things are made ready for it */
+        size_t answer_size; /* of its text */
+        bool answered;      /* the handler has, or need not; before that, things are made ready for it */
 
         struct {
                 bool rediscovered;   /* once in this run */

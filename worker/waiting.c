@@ -82,12 +82,46 @@ int waiting_return(struct worker *worker)
         return return_all_waiting(worker);
 }
 
+/* ---- what the supervisor hears of waits */
+
+uint64_t waiting_busy_usec(const struct run *run, uint64_t now)
+{
+        return now - run->started - (run->worker->config->window > 1 ? run->idle_usec : 0);
+}
+
+static int tell_aside(struct run *run)
+{
+        const struct message_answered answered = {
+                .sequence = run->order->sequence,
+                .before_handler = !run->handler.done,
+                .busy_usec = waiting_busy_usec(run, run->idle_since),
+        };
+
+        if (run->answer_told || (run->wait_told && !run->handler.done))
+                return 0;
+        run->wait_told = true;
+        run->answer_told = run->handler.done;
+        return child_send(run->worker->child, MESSAGE_ANSWERED, &answered);
+}
+
+/* Before its handler a run is told of only if it waits for longer than a moment: most do not. */
+static int tell_long_waits(struct worker *worker, uint64_t now)
+{
+        int r = 0;
+
+        for (struct run *run = worker->runs; run && r >= 0; run = run->next)
+                if (run->is_aside && now - run->idle_since >= PATIENCE_USEC)
+                        r = tell_aside(run);
+        return r;
+}
+
 /* ---- patience */
 
-static bool any_waits_for_turn(const struct worker *worker)
+/* For its turn, or for the API server before that, and the supervisor does not know. */
+static bool any_waits(const struct worker *worker)
 {
         for (const struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn)
+                if (run->waits_for_turn || (run->is_aside && !run->wait_told))
                         return true;
         return false;
 }
@@ -118,12 +152,14 @@ static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, voi
                  lasted = since < now ? now - since : 0;
         int r = 0;
 
-        if (worker->waiting.count == 0 && !any_waits_for_turn(worker))
-                return 0;
-        if (lasted >= PATIENCE_USEC) {
+        r = tell_long_waits(worker, now);
+        if (worker->waiting.count == 0 && !any_waits(worker))
+                return r;
+        if (lasted >= PATIENCE_USEC && r >= 0)
                 r = lose_patience(worker);
-        } else {
-                r = sd_event_source_set_time_relative(source, PATIENCE_USEC - lasted);
+        if (r >= 0 && (lasted < PATIENCE_USEC || any_waits(worker))) {
+                r = sd_event_source_set_time_relative(source, lasted < PATIENCE_USEC ? PATIENCE_USEC - lasted
+                                                                                     : PATIENCE_USEC);
                 if (r >= 0)
                         r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
@@ -157,7 +193,7 @@ static size_t held_bytes(const struct worker *worker)
         size_t sum = 0;
 
         for (const struct run *run = worker->runs; run; run = run->next)
-                sum += 2 * run->object.json_size + run->related.size;
+                sum += 2 * (run->object.json_size + run->answer_size) + run->related.size;
         return sum;
 }
 
@@ -235,33 +271,17 @@ int waiting_take(struct worker *worker, struct message **message)
 
 /* ---- while the server answers */
 
-uint64_t waiting_busy_usec(const struct run *run, uint64_t now)
-{
-        return now - run->started - (run->worker->config->window > 1 ? run->idle_usec : 0);
-}
-
-static int tell_answered(struct run *run)
-{
-        const struct message_answered answered = {
-                .sequence = run->order->sequence,
-                .busy_usec = waiting_busy_usec(run, run->idle_since),
-        };
-
-        if (!run->handler.done || run->answer_told || run->worker->config->window <= 1)
-                return 0;
-        run->answer_told = true;
-        return child_send(run->worker->child, MESSAGE_ANSWERED, &answered);
-}
-
 /* Others may have the worker. */
 static void let_others(struct run *run)
 {
         struct worker *worker = run->worker;
-        int r;
+        int r = 0;
 
         run->idle_since = clock_boottime_usec();
-        r = tell_answered(run);
+        run->is_aside = worker->config->window > 1;
         worker->waiting.busy--;
+        if (run->is_aside)
+                r = run->handler.done ? tell_aside(run) : be_patient(worker);
         if (r >= 0)
                 r = begin_maybe(worker);
         if (r < 0 && !worker->stopping)
@@ -271,6 +291,7 @@ static void let_others(struct run *run)
 static void go_on(struct run *run)
 {
         run->idle_usec += clock_boottime_usec() - run->idle_since;
+        run->is_aside = false;
         run->worker->waiting.busy++;
 }
 
@@ -280,8 +301,8 @@ static bool keeps_answer(const struct run *run, const struct kube_error *error, 
         bool is_unsent = error->failure == KUBE_FAILURE_HELD || error->http_status == 429;
         uint64_t wait = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
 
-        return run->worker->config->window > 1 && run->handler.done && !run->worker->stopping && is_unsent &&
-               wait > 0 && clock_boottime_usec() + wait <= give_up;
+        return run->worker->config->window > 1 && run->handler.done && !run->worker->stopping &&
+               !run->order->alone && is_unsent && wait > 0 && clock_boottime_usec() + wait <= give_up;
 }
 
 static int ask(struct run *run, const struct kube_request *request, struct kube_answer *ret) _suspends_
@@ -315,6 +336,17 @@ int run_ask_kind(struct run *run, const char *api_version, const char *kind, str
 
         let_others(run);
         r = kube_ask_kind(run->worker->client, api_version, kind, ret);
+        go_on(run);
+        return r;
+}
+
+int run_ask_all_versions(struct run *run, const char *api_version, const char *kind,
+                         struct kube_finding *ret)
+{
+        int r;
+
+        let_others(run);
+        r = kube_ask_all_versions(run->worker->client, api_version, kind, ret);
         go_on(run);
         return r;
 }

@@ -21,6 +21,8 @@ _warn_unused_ int run_request(struct run *run, const struct kube_request *reques
 /* Likewise kube_ask_kind(), but -ECANCELED is the caller's. */
 _warn_unused_ int run_ask_kind(struct run *run, const char *api_version, const char *kind,
                                struct kube_finding *ret) _suspends_;
+_warn_unused_ int run_ask_all_versions(struct run *run, const char *api_version, const char *kind,
+                                       struct kube_finding *ret) _suspends_;
 /* Likewise fiber_sleep(). */
 _warn_unused_ int run_sleep(struct run *run, uint64_t usec, const char *why) _suspends_;
 /* For how long no other run could have the worker. */

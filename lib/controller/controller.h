@@ -42,7 +42,8 @@ struct assignment {
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
         uint64_t reloads, epoch; /* when it was given out */
         uint64_t attempt;        /* as the handler is told */
-        bool answered;           /* its handler is over, if it has one: it waits for the API server alone */
+        bool aside;              /* it waits for the API server, and the worker is free for others */
+        bool answered;           /* ... and its handler is over */
         uint64_t since;          /* CLOCK_BOOTTIME: when the worker was given it */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
@@ -59,11 +60,11 @@ struct worker {
         struct controller *controller;
         bool is_up; /* told by the caller: it takes messages */
         bool filling;
-        /* In the order in which they were given. The handler of the first that has not answered is at work; those behind
-         * it have none yet. */
+        /* In the order in which they were given. The handler of the first that is not aside is at work; those behind it have
+         * none yet. */
         struct assignment given[GIVEN_MAX];
-        size_t given_count, answered_count;
-        uint64_t expected_usec;    /* of those that have not answered */
+        size_t given_count, aside_count;
+        uint64_t expected_usec;    /* of those that are not aside */
         uint64_t started_boottime; /* since when the first of these is the first */
 };
 

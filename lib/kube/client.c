@@ -17,7 +17,9 @@
 #include "kube/path.h"
 #include "kube/transfer.h"
 
-#define CONNECT_TIMEOUT_MS 30000L
+/* Not near to the timeout of a request, mostly 30 s: libcurl (7.88) forgets one of two that end within a millisecond. */
+#define CONNECT_TIMEOUT_MS 20000L
+#define OVERDUE_USEC       (2 * USEC_PER_SEC) /* after its timeout a request is ended by us */
 #define KEEPALIVE_SEC      30L
 #define USER_TIMEOUT_MS    30000
 #define BUFFER_SIZE        (512L * 1024)
@@ -55,6 +57,7 @@ static void client_destroy(struct kube_client *client)
         sd_event_source_disable_unref(client->timer);
         sd_event_source_disable_unref(client->soon);
         sd_event_source_disable_unref(client->throttle_timer);
+        sd_event_source_disable_unref(client->overdue_timer);
         credential_wipe(&client->credential);
         free(client->user_agent);
         sd_event_unref(client->event);
@@ -94,10 +97,32 @@ static void note_how_it_went(struct kube_client *client, const struct kube_trans
         }
 }
 
+static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* The timer runs on beside many short requests, and looks at what there is when it goes off. */
+static void arm_overdue(struct kube_client *client, uint64_t at)
+{
+        int enabled = SD_EVENT_OFF, r;
+
+        if (client->overdue_timer)
+                (void)sd_event_source_get_enabled(client->overdue_timer, &enabled);
+        if (enabled != SD_EVENT_OFF)
+                return;
+        client->overdue_timer = sd_event_source_disable_unref(client->overdue_timer);
+        r = sd_event_add_time(client->event, &client->overdue_timer, CLOCK_BOOTTIME, at, 0, on_overdue,
+                              client);
+        if (r < 0) /* the next request tries again; libcurl's own timeout nearly always holds */
+                client->overdue_timer = NULL;
+}
+
 static void launch(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
+        if (transfer->timeout_usec > 0) {
+                transfer->overdue_at = clock_boottime_usec() + transfer->timeout_usec + OVERDUE_USEC;
+                arm_overdue(client, transfer->overdue_at);
+        }
         transfer->running = true;
         client->at_once.running++;
         if (curl_multi_add_handle(client->multi, transfer->easy) == CURLM_OK)
@@ -139,8 +164,10 @@ static bool settle_one(struct kube_client *client)
                         transfer_destroy(transfer);
                         return true;
                 }
-                if (transfer->failed_to_start) {
-                        transfer_finish(transfer, CURLE_FAILED_INIT);
+                if (transfer->failed_to_start || transfer->is_overdue) {
+                        transfer_finish(transfer,
+                                        transfer->is_overdue ? CURLE_OPERATION_TIMEDOUT : CURLE_FAILED_INIT);
+                        note_how_it_went(client, transfer);
                         transfer_destroy(transfer);
                         return true;
                 }
@@ -175,6 +202,25 @@ static void turn_end(struct kube_client *client)
         client->depth--;
         if (client->freed)
                 client_destroy(client);
+}
+
+static int on_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct kube_client *client = userdata;
+        uint64_t now = clock_boottime_usec(), next = 0;
+
+        turn_begin(client);
+        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next) {
+                if (!transfer->running || transfer->overdue_at == 0)
+                        continue;
+                transfer->is_overdue = transfer->overdue_at <= now;
+                if (!transfer->is_overdue && (next == 0 || transfer->overdue_at < next))
+                        next = transfer->overdue_at;
+        }
+        if (next > 0)
+                arm_overdue(client, next);
+        turn_end(client);
+        return 0;
 }
 
 /* ---- libcurl and the loop */

@@ -6,7 +6,7 @@
  * (CURLOPT_*_BLOB); they are wiped when replaced.
  *
  * HTTP/1.1, one connection a watch, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed;
- * connect timeout 30 s. Accept-Encoding: identity. Buffer 512 KB (limits.md).
+ * connect timeout 20 s. A request with a timeout ends by it, whatever libcurl does. Accept-Encoding: identity. Buffer 512 KB (limits.md).
  *
  * A transfer ends with exactly one on_done, unless it is cancelled by its owner (then with none). Callbacks
  * may start and cancel transfers, the running one included, and free the client.

@@ -188,6 +188,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
         transfer->on_done = request->on_done;
         transfer->userdata = request->userdata;
         transfer->asker = request->asker;
+        transfer->timeout_usec = request->timeout_usec;
         transfer->reads = strcmp(request->method, "GET") == 0;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
         transfer->easy = curl_easy_init();

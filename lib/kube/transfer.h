@@ -50,7 +50,7 @@ void credential_wipe(struct kube_credential *credential);
 struct kube_client {
         sd_event *event;
         CURLM *multi; /* NULL until something is asked for */
-        sd_event_source *timer, *soon, *throttle_timer;
+        sd_event_source *timer, *soon, *throttle_timer, *overdue_timer;
         struct throttles throttles;
         uint64_t wishes; /* answers with Retry-After */
         struct kube_credential credential;
@@ -93,12 +93,14 @@ struct kube_transfer {
         void *userdata;
         char resource[THROTTLE_RESOURCE_MAX];
         uint64_t patient_until; /* CLOCK_BOOTTIME; 0: waits as long as the server wants */
+        uint64_t timeout_usec;  /* of the request; 0: none */
+        uint64_t overdue_at;    /* CLOCK_BOOTTIME; 0: it may take as long as it wants */
         char error_text[CURL_ERROR_SIZE];
         unsigned sent_count; /* how often it was sent */
         bool reads;          /* a GET */
         bool overloaded;     /* it ended with 429, or its connection was lost */
         const struct fiber *asker;
-        bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
+        bool running, cancelled, failed_to_start, is_overdue, stopped_by_owner, body_too_large;
 };
 
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);

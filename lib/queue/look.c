@@ -107,6 +107,11 @@ uint64_t queue_next_time(const struct queue *queue)
         return first ? first->due : USEC_INFINITY;
 }
 
+bool queue_is_alone(const struct queue *queue, uint64_t run)
+{
+        return queue->alone == run;
+}
+
 struct queue_counts queue_count(const struct queue *queue, unsigned watch)
 {
         return queue->watch[watch].counts;

@@ -49,6 +49,7 @@ struct queue_share {
  * turn comes next. */
 #define QUEUE_SHARES_LOOKED 2000
 size_t queue_shares(const struct queue *queue, struct queue_share *ret, size_t max);
+bool queue_is_alone(const struct queue *queue, uint64_t run); /* nothing else starts beside it */
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 /* Whether a key of this namespace ("" for a kind without) is queued. */
 bool queue_has_namespace(const struct queue *queue, unsigned watch, const char *namespace, size_t length);

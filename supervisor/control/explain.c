@@ -201,7 +201,7 @@ static void write_worker(const struct question *question)
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct assignment *given = &worker->given[j];
 
-                        if ((!given->answered && &given->run != at_work) ||
+                        if ((!given->aside && &given->run != at_work) ||
                             &supervisor->controller.watch[given->run.watch] != question->watch ||
                             strcmp(given->run.key, question->key) != 0)
                                 continue;

@@ -199,9 +199,9 @@ static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, boo
 
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct assignment *given = &worker->given[j];
-                        uint64_t age = now - (given->answered ? given->since : worker->started_boottime);
+                        uint64_t age = now - (given->aside ? given->since : worker->started_boottime);
 
-                        if (given->run.watch != index || (!given->answered && &given->run != at_work))
+                        if (given->run.watch != index || (!given->aside && &given->run != at_work))
                                 continue;
                         result = longest ? (age > result ? age : result) : result + age;
                 }

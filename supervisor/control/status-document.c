@@ -134,13 +134,13 @@ void status_write_worker(const struct supervisor *supervisor, size_t index, cons
 {
         const struct worker *worker = &supervisor->controller.worker[index];
         const struct queue_run *run = given ? &given->run : worker_run(worker);
-        uint64_t since = given && given->answered ? given->since : worker->started_boottime;
+        uint64_t since = given && given->aside ? given->since : worker->started_boottime;
 
         text_append_string(json, "{");
         json_uint64(json, "index", index);
         json_uint64(json, "pid", (uint64_t)worker_child(worker)->process.pid);
         json_string(json, "state", !run ? "idle" : given && given->answered ? "writing" : "running");
-        json_uint64(json, "writing", worker->answered_count);
+        json_uint64(json, "writing", worker->aside_count);
         if (run) {
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
@@ -245,7 +245,7 @@ static size_t begun_of(const struct controller *controller, const struct queue_s
                 const struct queue_run *run = worker_run(worker);
 
                 for (size_t j = 0; j < worker->given_count; j++)
-                        begun += (worker->given[j].answered || &worker->given[j].run == run) &&
+                        begun += (worker->given[j].aside || &worker->given[j].run == run) &&
                                  is_of_share(&worker->given[j].run, share);
         }
         return begun;

@@ -11,6 +11,7 @@
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
 #include "worker/kinds.h"
+#include "worker/waiting.h"
 #include "worker/write/finalizer.h"
 
 #define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
@@ -70,7 +71,7 @@ int prune_search_kind(struct dependents *dependents, struct dependent *dependent
 
                 return take_search(dependents, dependent, true, &absent);
         }
-        r = kube_ask_all_versions(run->worker->client, dependent->api_version, dependent->kind, &found);
+        r = run_ask_all_versions(run, dependent->api_version, dependent->kind, &found);
         if (r == -ECANCELED)
                 return run_cut_off(run);
         if (r < 0)

@@ -68,6 +68,7 @@ static int take_handlers_answer(struct run *run, const char *text, size_t size)
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = answer_parse(text, size, &run->answer, &error);
 
+        run->answer_size = size;
         if (r < 0)
                 return run_finish(run, r == -ENOMEM ? RESULT_RETRY : RESULT_PERMANENT, "%s",
                                   error_message(&error));

@@ -7,15 +7,15 @@
 const struct queue_run *worker_run(const struct worker *worker)
 {
         for (size_t i = 0; i < worker->given_count; i++)
-                if (!worker->given[i].answered)
+                if (!worker->given[i].aside)
                         return &worker->given[i].run;
         return NULL;
 }
 
 size_t worker_unanswered(const struct worker *worker)
 {
-        assert(worker->answered_count <= worker->given_count);
-        return worker->given_count - worker->answered_count;
+        assert(worker->aside_count <= worker->given_count);
+        return worker->given_count - worker->aside_count;
 }
 
 struct assignment *worker_find(struct worker *worker, const char *key, const char *uid)

@@ -5,7 +5,7 @@
 
 /* The run whose handler is at work, or NULL. */
 const struct queue_run *worker_run(const struct worker *worker);
-/* How many it has whose handlers are not over. */
+/* How many it has that are not aside. */
 size_t worker_unanswered(const struct worker *worker);
 /* The run of this object that the worker has, or NULL; of whichever watch. */
 struct assignment *worker_find(struct worker *worker, const char *key, const char *uid);

@@ -7,8 +7,8 @@
  * they are few, expected to be over soon by what the last ones of their watches took, and should one take longer all the
  * same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of their line.
  *
- * A run whose handler has answered (ANSWERED) waits for the API server, up to `window` of them in a worker, and holds
- * nobody up. They end in any order.
+ * A run that waits for the API server, before its handler or after it (ANSWERED), holds nobody up. There are up to `window` of them
+ * in a worker, and they end in any order.
  */
 #include <assert.h>
 #include <errno.h>
@@ -100,8 +100,8 @@ static void drop_assignment(struct worker *worker, struct assignment *given, boo
 
         if (controller->effects->ended(controller->userdata, worker, given, has_begun))
                 controller->commit.due = true;
-        if (given->answered)
-                worker->answered_count--;
+        if (given->aside)
+                worker->aside_count--;
         else
                 handler_over(worker, given);
         worker->given_count--;
@@ -130,13 +130,20 @@ int assign_answered(struct worker *worker, const struct message_answered *answer
         struct assignment *given = find_given(worker, answered->sequence);
         struct controller *controller = worker->controller;
 
-        if (!given || given->answered || controller->config->window <= 1)
+        if (!given || given->answered || (given->aside && answered->before_handler) ||
+            controller->config->window <= 1)
                 return -EPROTO;
-        note_pace(&controller->watch[given->run.watch], at_most_since(worker, given, answered->busy_usec));
-        handler_over(worker, given);
-        given->answered = true;
-        worker->answered_count++;
-        queue_answered(controller->queue, given->run.id);
+        if (!given->aside) {
+                handler_over(worker, given);
+                given->aside = true;
+                worker->aside_count++;
+        }
+        if (!answered->before_handler) {
+                note_pace(&controller->watch[given->run.watch],
+                          at_most_since(worker, given, answered->busy_usec));
+                given->answered = true;
+                queue_answered(controller->queue, given->run.id);
+        }
         controller_settle_soon(controller);
         return 0;
 }
@@ -173,11 +180,14 @@ struct queue_counts assign_count(const struct controller *controller, const stru
                                            : queue_count_all(controller->queue);
         size_t given = counts.running;
 
-        counts.running = counts.answered;
+        counts.running = 0;
         for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct queue_run *run = worker_run(&controller->worker[i]);
+                const struct worker *worker = &controller->worker[i];
+                const struct queue_run *run = worker_run(worker);
 
-                counts.running += run && (!watch || run->watch == watch_number(watch));
+                for (size_t j = 0; j < worker->given_count; j++)
+                        counts.running += (worker->given[j].aside || &worker->given[j].run == run) &&
+                                          (!watch || worker->given[j].run.watch == watch_number(watch));
         }
         assert(counts.running <= given);
         counts.queued += given - counts.running;
@@ -308,6 +318,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .twin_doubtful = twin_is_doubtful(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
                 .behind = given->run.behind,
+                .alone = queue_is_alone(controller->queue, given->run.id),
                 .owned_degraded = owned_is_degraded(watch),
                 /* Of a lost row it is unknown what we have written (object/child-kinds.h). */
                 .kinds = controller->ledger_lost && given->is_first ? "?" : "",

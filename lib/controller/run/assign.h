@@ -7,7 +7,7 @@ bool assign_may(const struct controller *controller);      /* somebody is free f
 struct worker *assign_next(struct controller *controller); /* who gets the next run; NULL: nobody */
 int assign_runs(struct controller *controller);
 void assign_send(struct controller *controller); /* once the ledger knows of them */
-/* The handler of its run is over. -EPROTO: the worker was not given that, or has said it before. */
+/* Its run waits for the API server alone. -EPROTO: the worker was not given that, or has said it before. */
 int assign_answered(struct worker *worker, const struct message_answered *answered);
 /* An answer of a worker takes its run from it. -EPROTO: the worker was not given that. */
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
