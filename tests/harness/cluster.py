@@ -12,7 +12,7 @@ import yaml
 
 from . import process
 from .api import Api
-from .setup import SOURCE, free_ports
+from .setup import NEW_KEY, SOURCE, free_ports
 from .wait import wait_until
 
 ADMIN_TOKEN = "admin-token"
@@ -40,14 +40,14 @@ def _openssl(folder, *arguments):
 
 
 def _make_certificates(folder):
-    _openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "30",
+    _openssl(folder, "req", "-x509", *NEW_KEY, "-keyout", "ca.key", "-out", "ca.crt", "-days", "30",
              "-subj", "/CN=test-ca")
-    _openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr",
+    _openssl(folder, "req", *NEW_KEY, "-keyout", "server.key", "-out", "server.csr",
              "-subj", "/CN=kube-apiserver")
     (folder / "server.ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n", encoding="utf-8")
     _openssl(folder, "x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
              "-out", "server.crt", "-days", "30", "-extfile", "server.ext")
-    _openssl(folder, "genrsa", "-out", "service-account.key", "2048")
+    _openssl(folder, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "service-account.key")
 
 
 class Cluster:
