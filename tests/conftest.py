@@ -20,6 +20,7 @@ from harness.setup import SANITIZED, free_ports  # noqa: E402
 from harness.wait import scaled  # noqa: E402
 
 pytest_plugins = ("harness.failures",)
+AWAY_FILES = ("cluster/test_outages.py", "cluster/test_rbac_owners.py")  # their server: AWAY of harness.cluster
 QUIET_FOLDERS = ("integration/", "watch/", "death/")  # as in quiet_section of ./check
 
 
@@ -47,7 +48,7 @@ def same_code():
 def server_of(item):
     """The API server that it runs on: a process of pytest-xdist starts one. Outages have one of their own, which goes away."""
     names = [name for name in ("devserver", "kube-apiserver-current", "kube-apiserver") if name in item.nodeid.partition("[")[2]]
-    return (names[0] if names else servers()[-1]) + ("-away" if item.nodeid.startswith("cluster/test_outages.py") else "")
+    return (names[0] if names else servers()[-1]) + ("-away" if item.nodeid.startswith(AWAY_FILES) else "")
 
 
 def test_of(item):
