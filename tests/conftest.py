@@ -20,6 +20,7 @@ from harness.setup import SANITIZED, free_ports  # noqa: E402
 from harness.wait import scaled  # noqa: E402
 
 pytest_plugins = ("harness.failures",)
+AWAY_FILES = ("cluster/test_outages.py", "cluster/test_rbac_owners.py")  # their server: AWAY of harness.cluster
 QUIET_FOLDERS = ("integration/", "watch/", "death/")  # as in quiet_section of ./check
 
 
@@ -47,11 +48,17 @@ def same_code():
 def server_of(item):
     """The API server that it runs on: a process of pytest-xdist starts one. Outages have one of their own, which goes away."""
     names = [name for name in ("devserver", "kube-apiserver-current", "kube-apiserver") if name in item.nodeid.partition("[")[2]]
-    return (names[0] if names else servers()[-1]) + ("-away" if item.nodeid.startswith("cluster/test_outages.py") else "")
+    return (names[0] if names else servers()[-1]) + ("-away" if item.nodeid.startswith(AWAY_FILES) else "")
+
+
+def test_of(item):
+    """Its name without that of its group, which pytest-xdist writes behind it."""
+    group = item.get_closest_marker("xdist_group")
+    return item.nodeid.removesuffix(f"@{group.args[0]}") if group else item.nodeid
 
 
 def is_left_out(item, same):
-    return lacks(item) or (SANITIZED and item.get_closest_marker("plain_only")) or same & {item.nodeid, item.nodeid.partition("[")[0]}
+    return lacks(item) or (SANITIZED and item.get_closest_marker("plain_only")) or same & {test_of(item), test_of(item).partition("[")[0]}
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -59,10 +66,13 @@ def pytest_collection_modifyitems(config, items):
     unheard = [item.nodeid for item in items if item.get_closest_marker("quiet") and not item.nodeid.startswith(QUIET_FOLDERS)]
     if unheard:
         raise pytest.UsageError(f"marked quiet, but not in {QUIET_FOLDERS}, where ./check looks: {unheard}")
-    yield  # the choice of the command line
     for item in items:
-        if item.nodeid.startswith(("cluster/", "conformance/")):
+        if item.nodeid.startswith(("cluster/", "conformance/")) and server_of(item) != "devserver":  # which costs nothing to start
             item.add_marker(pytest.mark.xdist_group(server_of(item)))
+    yield  # the choice of the command line, and pytest-xdist, which looks at the groups
+    grouped = [item for item in items if item.get_closest_marker("xdist_group")]
+    if getattr(config.option, "loadgroup", False) and any(test_of(item) == item.nodeid for item in grouped):
+        raise pytest.UsageError("pytest-xdist has not seen all groups: each process would start servers of its own")
     # What one process runs test after test, or waits for long, begins first: it would be what all others wait for at the end.
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     same = same_code()
@@ -72,7 +82,7 @@ def pytest_collection_modifyitems(config, items):
     if config.option.xmlpath:
         # Beside the results, in which they are not: tools/count-results names them.
         Path(config.option.xmlpath).with_suffix(".left-out").write_text(
-            "".join(f"{item.nodeid}\t{lacks(item)}\n" for item in left_out if lacks(item)), encoding="utf-8")
+            "".join(f"{test_of(item)}\t{lacks(item)}\n" for item in left_out if lacks(item)), encoding="utf-8")
 
 
 @pytest.hookimpl(hookwrapper=True)

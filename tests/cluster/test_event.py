@@ -4,8 +4,7 @@ import signal
 
 import pytest
 
-from harness import WIDGET_CRD, wait_until, watch
-from harness.cluster import Cluster
+from harness import wait_until, watch
 
 # Writes status from the request, as a user's first handler would.
 WRITE_STATUS = """printf '{"status":{"seen":"%s","action":"%s"}}' "$RECONCILED_NAME" "$RECONCILED_ACTION" """
@@ -92,16 +91,8 @@ def test_killed_it_catches_up(configured, handler, widgets):
     handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == uid)
 
 
-@pytest.fixture
-def own_cluster(sandbox):
-    """A cluster for one test, which may end its server."""
-    cluster = sandbox.register(Cluster(sandbox.subfolder("cluster"))).start()
-    cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions").create(body=WIDGET_CRD)
-    wait_until(lambda: cluster.api.raw("GET", "/apis/example.com/v1/widgets").code == 200, "the Widget resource")
-    return cluster
-
-
 def restart(cluster, widgets):
+    """Nobody else uses this server meanwhile: the tests that do are a group."""
     # Asked to end, it would wait a minute for the watches that are open.
     cluster.stop_server(signal.SIGKILL)
     cluster.start_server()
@@ -109,25 +100,24 @@ def restart(cluster, widgets):
     wait_until(lambda: cluster.api.raw("GET", widgets.path).code == 200, "the Widget resource to be served again")
 
 
-def test_the_api_server_goes_and_comes_back(own_cluster, operator, handler):
-    widgets = own_cluster.api.resource("example.com/v1", "widgets", "default")
-    operator.configure(own_cluster, [watch("widgets", handler)])
-    operator.start_ready().wait_synced()
+@pytest.mark.parametrize("cluster", ["kube-apiserver"], indirect=True)
+def test_the_api_server_goes_and_comes_back(cluster, configured, handler, widgets):
+    configured.start_ready().wait_synced()
     widgets.create("before", spec={})
     handler.wait_finished(name="before")
 
-    restart(own_cluster, widgets)
+    restart(cluster, widgets)
     widgets.create("after", spec={})
     handler.wait_finished(name="after", deadline=60)
-    operator.stop()
+    configured.stop()
     assert len(handler.requests(name="before")) == 1
 
 
-def test_what_it_missed_is_found_by_a_list(own_cluster, operator, handler):
+@pytest.mark.parametrize("cluster", ["kube-apiserver"], indirect=True)
+def test_what_it_missed_is_found_by_a_list(cluster, operator, handler, widgets, namespace):
     """The watcher sleeps while the server is started anew and things change: the version that it asks for afterwards is
     too old (410), so it must list again and find the deletion by itself."""
-    widgets = own_cluster.api.resource("example.com/v1", "widgets", "default")
-    operator.configure(own_cluster, [watch("widgets", handler)], heartbeat={"interval": "1s", "deadline": "5m"})
+    operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace])], heartbeat={"interval": "1s", "deadline": "5m"})
     operator.start_ready().wait_synced()
     for name in ("goes", "stays"):
         widgets.create(name, spec={"size": 1})
@@ -138,7 +128,7 @@ def test_what_it_missed_is_found_by_a_list(own_cluster, operator, handler):
     watcher.kill(signal.SIGSTOP)
     widgets.delete("goes")
     widgets.create("missed", spec={})
-    restart(own_cluster, widgets)
+    restart(cluster, widgets)
     watcher.kill(signal.SIGCONT)
 
     handler.wait_finished(name="missed", deadline=60)

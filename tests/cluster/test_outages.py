@@ -11,7 +11,7 @@ import pytest
 
 from harness import WIDGET_CRD, ApiError, wait_until, watch
 from harness.api import Api
-from harness.cluster import NOBODY_TOKEN, servers
+from harness.cluster import AWAY, NOBODY_TOKEN, servers
 from harness.operator import MESSAGE_ID
 
 # How long the server is away in the middle of the load.
@@ -21,8 +21,7 @@ _number = itertools.count(1)
 
 @pytest.fixture(scope="session", params=servers())
 def cluster(request, make_cluster):
-    """Without its watch cache the server asks etcd, whose compaction it then feels."""
-    return make_cluster(request.param, ("--watch-cache=false",))
+    return make_cluster(request.param, AWAY)
 
 
 @pytest.fixture

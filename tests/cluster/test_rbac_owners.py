@@ -6,7 +6,7 @@ import pytest
 
 from harness import ApiError, wait_until, watch
 from harness.api import Api
-from harness.cluster import servers
+from harness.cluster import AWAY, servers
 from test_rbac import apply, derive
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -18,7 +18,7 @@ print(json.dumps({"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metada
 
 @pytest.fixture(params=servers())
 def cluster(request, make_cluster):
-    return make_cluster(request.param, ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"])
+    return make_cluster(request.param, AWAY)
 
 
 @pytest.mark.parametrize("named", ["owns", "kinds"])

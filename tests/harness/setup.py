@@ -29,6 +29,10 @@ PROGRAMS = {
     "reconciled-devserver": "devserver",
 }
 
+# For `openssl req`. To make a key of RSA takes a third of a second of processor time.
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
 def free_ports(count=1):
     """Ports to listen on. None of those that the kernel gives to whoever connects: it could be taken before it is used."""
     found = set()

@@ -13,6 +13,7 @@ import pytest
 from harness import wait_until, watch
 from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
+from harness.setup import NEW_KEY
 
 
 class Files:
@@ -41,9 +42,8 @@ class Files:
         """Replaces both files, or one of them, by those of a new pair; returns the certificate's path for trust."""
         new = {each: self.folder / f"{name}.{each}" for each in ("crt", "key")}
         run = functools.partial(subprocess.run, check=True, capture_output=True)
-        run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-             "-days", str(days), "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
-             "-out", new["crt"], "-keyout", new["key"]])
+        run(["openssl", "req", "-x509", *NEW_KEY, "-days", str(days), "-subj", f"/CN={name}",
+             "-addext", "subjectAltName=IP:127.0.0.1", "-out", new["crt"], "-keyout", new["key"]])
         if expired:
             self._sign_for_the_past(run, name, new)
         trusted = self.folder / f"{name}.trusted"

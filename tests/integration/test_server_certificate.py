@@ -11,6 +11,7 @@ import yaml
 
 from harness import wait_until, watch
 from harness.operator import MESSAGE_ID
+from harness.setup import NEW_KEY
 
 
 class Impostor:
@@ -53,11 +54,11 @@ def certificates(tmp_path_factory):
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
     def authority(name):
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt",
+        openssl("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt",
                 "-days", "30", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def server(name, by="ca", address="IP:127.0.0.1", days=("20200101000000Z", "20400101000000Z")):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr",
+        openssl("req", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr",
                 "-addext", f"subjectAltName={address}")
         (folder / "index.txt").write_text("", encoding="utf-8")
         (folder / "serial").write_text("01", encoding="utf-8")
@@ -73,7 +74,7 @@ def certificates(tmp_path_factory):
     server("expired", days=("20200101000000Z", "20200102000000Z"))
     server("early", days=("20390101000000Z", "20400101000000Z"))
     server("unknown", by="stranger")
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=self", "-addext", "subjectAltName=IP:127.0.0.1",
+    openssl("req", "-x509", *NEW_KEY, "-subj", "/CN=self", "-addext", "subjectAltName=IP:127.0.0.1",
             "-keyout", "self.key", "-out", "self.crt", "-days", "30")
     yield folder
     shutil.rmtree(folder)
