@@ -35,7 +35,7 @@ def configured(devserver, operator, folder):
     def configured(workers=1, top=None, **more):
         entry = watch("widgets", **more)
         entry["handler"] = {"serve": [str(folder / "serve")]}
-        operator.configure(devserver, [entry], workers=workers, **(top or {}))
+        operator.configure(devserver, [entry], workers=workers, **{"stop": {"grace": "1s"}, **(top or {})})
         return operator
 
     return configured
@@ -85,6 +85,40 @@ def test_a_slow_write_holds_nobody_up(configured, devserver, folder, widgets):
     devserver.close_watches("clean")
     operator.stop()
     assert runs(folder).count("slow") == 1
+
+
+def test_a_slow_write_before_the_handler_holds_nobody_up(configured, devserver, folder, widgets):
+    operator = configured(finalizer=True)
+    devserver.fault({"verb": "patch", "resource": "widgets", "name": "slow"}, hang=True, times=0)
+    operator.start_ready().wait_synced()
+    for number in range(20):
+        widgets.create(f"before-{number}", spec={"size": 1})
+    wait_until(lambda: len(runs(folder)) == 20, "a known pace")
+    widgets.create("slow")
+    wait_until(lambda: devserver.requests(lambda request: request.get("name") == "slow" and request.get("verb") == "patch"),
+               "the write of its finalizer")
+    for number in range(20):
+        widgets.create(f"after-{number}", spec={"size": 1})
+    wait_until(lambda: all(is_written(widgets, f"after-{number}") for number in range(20)), "all others to be written")
+    assert "slow" not in runs(folder) and row(operator)["running"] == 1
+    operator.send_signal(signal.SIGTERM)
+    operator.wait_exit(expect=0)
+
+
+@pytest.mark.slow
+def test_a_write_that_is_never_answered_ends_and_is_tried_again(configured, devserver, folder, widgets):
+    """Eight of them are all that a worker has in flight."""
+    operator = configured()
+    held = hold_writes(devserver)
+    operator.start_ready().wait_synced()
+    for number in range(8):
+        widgets.create(f"widget-{number}", spec={"size": 1})
+    wait_until(lambda: row(operator)["writing"] == 8, "eight writes in flight")
+    devserver.clear_faults(held)
+    widgets.create("new", spec={"size": 1})
+    names = ["new", *(f"widget-{number}" for number in range(8))]
+    wait_until(lambda: all(is_written(widgets, name) for name in names), "all to be written", deadline=90)
+    operator.stop()
 
 
 def test_a_change_during_the_write_is_another_run(configured, devserver, folder, widgets):
@@ -166,6 +200,23 @@ def test_who_kills_a_worker_with_many_runs_punishes_none(configured, devserver, 
     assert not ledger.read(operator, "SELECT key FROM ledger WHERE crashes > 0 OR crashed_realtime > 0")
 
 
+def test_a_suspect_keeps_no_answer_for_a_server_that_asks_for_time(configured, devserver, folder, widgets):
+    """Beside it nothing else runs."""
+    operator = configured(top={"stop": {"grace": "20s"}})
+    held = hold_writes(devserver)
+    operator.start_ready().wait_synced()
+    for number in range(2):
+        widgets.create(f"widget-{number}")
+    wait_until(lambda: row(operator)["writing"] == 2, "two writes in flight")
+    operator.child("worker").kill(signal.SIGKILL)
+    operator.wait_exit(expect=70)
+    devserver.clear_faults(held)
+    devserver.fault({"verb": "patch", "resource": "widgets/status", "name": "widget-0"}, status=429, retryAfter=50, times=2)
+    operator.start_ready().wait_synced()
+    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE refused = 1"), "a record of the first one")
+    operator.stop()
+
+
 def test_what_waits_for_a_long_handler_goes_to_another_worker(configured, devserver, folder, widgets):
     """Its finalizer is on by then."""
     operator = configured(workers=2, finalizer=True)
@@ -197,7 +248,7 @@ def test_a_stop_waits_for_what_is_written_and_begins_nothing(configured, devserv
 
 
 def test_an_answer_waits_for_a_server_that_asks_for_time(configured, devserver, folder, widgets):
-    operator = configured()
+    operator = configured(top={"stop": {"grace": "20s"}})
     devserver.fault({"verb": "patch", "resource": "widgets/status"}, status=429, retryAfter=2)
     operator.start_ready().wait_synced()
     widgets.create("first", spec={"size": 1})
