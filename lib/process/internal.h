@@ -14,6 +14,7 @@ struct process {
         int wait_status;
         enum process_end end;
         int fd[STREAMS];
+        int failure_fd; /* where it is told that a program of another user was not executed; -1 */
         sd_event_source *source[STREAMS];
         sd_event_source *sweep;
         sd_event_source *timer; /* the timeout, then the time until KILL */

@@ -73,9 +73,24 @@ static int reap(struct process *process)
 
 /* ---- the end */
 
+/* Why its program was not executed; 0 if it was. Told as its last line as well. */
+static int start_error(struct process *process)
+{
+        int r = process->failure_fd >= 0 ? spawn_failure(process->failure_fd) : 0;
+        char line[160];
+
+        if (r < 0) {
+                snprintf(line, sizeof(line), "it cannot be started: %s", strerror(-r));
+                free(process->lines.last);
+                process->lines.last = strdup(line);
+        }
+        return r;
+}
+
 static void process_finish(struct process *process)
 {
         struct process_result result;
+        int error;
 
         if (process->finished)
                 return;
@@ -90,6 +105,7 @@ static void process_finish(struct process *process)
                 process_log(process, process->output.data, process->output.size);
         lines_finish(&process->before);
         lines_finish(&process->lines);
+        error = start_error(process);
         if (process->group)
                 process->memory_end = group_memory_end(process->group);
         else if (process->kills_before >= 0 && usage_memory_kills(0) > process->kills_before)
@@ -97,6 +113,7 @@ static void process_finish(struct process *process)
         result = (struct process_result){
                 .end = process->end,
                 .wait_status = process->wait_status,
+                .start_error = error,
                 .output = &process->output,
                 .output_too_large = process->output_too_large,
                 .output_error = process->output_error,
@@ -396,6 +413,8 @@ void process_free(struct process *process)
         if (process->started && !process->finished)
                 descendants_end(FREE_USEC);
         group_free(process->group);
+        if (process->failure_fd >= 0)
+                close(process->failure_fd);
         for (int i = 0; i < STREAMS; i++)
                 stream_close(process, i);
         text_done(&process->input);
@@ -445,10 +464,27 @@ static int add_sources(struct process *process)
         return clock_until(process->listen_at);
 }
 
+/* ret_told: the end that the new process gets. It goes away when the program is executed; so nothing of a handler
+ * holds it, and what is read of it when the process has ended makes nobody wait. */
+static int open_failure_pipe(struct process *process, int *ret_told)
+{
+        int pair[2], r;
+
+        if (!process->options.user)
+                return 0;
+        r = sys_pipe(pair);
+        if (r < 0)
+                return r;
+        process->failure_fd = pair[0];
+        *ret_told = pair[1];
+        return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 /* Starts the process. Limits that no control group holds become rlimits, as far as one exists. */
 static int spawn(struct process *process, const int stdio[STREAMS])
 {
         const struct process_options *options = &process->options;
+        _cleanup_close_ int told = -1;
         unsigned held = process->group ? options->group_controllers : 0;
         struct spawn_options spawn = {
                 .argument = options->argument,
@@ -461,6 +497,8 @@ static int spawn(struct process *process, const int stdio[STREAMS])
 
         if (process->group && spawn.group_fd < 0)
                 return spawn.group_fd;
+        r = open_failure_pipe(process, &told);
+        spawn.failure_fd = told;
         if (!(held & CGROUP_BIT(CGROUP_MEMORY)))
                 spawn.memory_data = options->limits.memory;
         if (!(held & CGROUP_BIT(CGROUP_PIDS)) && options->user)
@@ -468,7 +506,8 @@ static int spawn(struct process *process, const int stdio[STREAMS])
         if (!(held & CGROUP_BIT(CGROUP_CPU)) && options->limits.cpu_milli > 0)
                 spawn.cpu_seconds =
                         (options->limits.cpu_milli * (options->timeout_usec / 1000) + 999999) / 1000000;
-        r = spawn_program(&spawn, &process->pid);
+        if (r >= 0)
+                r = spawn_program(&spawn, &process->pid);
         if (spawn.group_fd >= 0)
                 close(spawn.group_fd);
         return r;
@@ -522,6 +561,7 @@ int process_start(sd_event *event, const struct process_options *options, struct
         process->event = sd_event_ref(event);
         process->options = *options;
         process->on_broken = on_broken;
+        process->failure_fd = -1;
         if (options->input) {
                 process->input = *options->input;
                 *options->input = TEXT_EMPTY;

@@ -50,6 +50,7 @@ struct process_result {
         struct process_usage usage;
         enum process_memory_end memory_end;
         int wait_status;
+        int start_error;           /* negative errno: the program was not executed after all; 0 */
         const struct text *output; /* stdout, at most PROCESS_ANSWER_MAX */
         bool output_too_large;
         int output_error;      /* negative errno: stdout could not be read to its end; 0 */
@@ -90,7 +91,8 @@ struct process_options {
         void *userdata;
 };
 
-/* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
+/* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). With `user`, the result tells
+ * what is known of the program alone: that user may keep its start waiting. */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* The resources that it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);

@@ -3,20 +3,31 @@
  * vfork: parent and child share memory until exec, so the child may only make system calls and write to the
  * one variable that tells what failed. posix_spawn cannot close every descriptor (LMDB's is not
  * close-on-exec).
+ *
+ * The parent waits for the exec, and the child's user is the parent's until then: a process of another user
+ * could stop it, and setresuid() changes what the kernel keeps with the memory (PR_SET_DUMPABLE). So a program
+ * of another user is executed by one of ours, reconciled-become, which changes the user.
  */
 #include "process/spawn-program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "os/file.h"
 #include "os/syscall.h"
 #include "process/process.h"
 
+#define BECOME_FD     3   /* of reconciled-become */
 #define HANDLER_UMASK 022 /* ours hides what we write from other users; a handler's files are its own */
 
 /* Which signals are not at their default here: few or none (SIGPIPE, what a shell has told us to ignore),
@@ -80,29 +91,33 @@ static int enter_limits(const struct spawn_options *options)
         return r;
 }
 
-/* The system calls themselves: the C library's functions tell other threads, and these are the parent's. */
-static int change_user(const struct process_user *user)
+/* A pipe for reconciled-become to tell in what it could not do. */
+static int pass_failure_pipe(int fd)
 {
-        if (syscall(SYS_setgroups, user->group_count, user->group) < 0 ||
-            syscall(SYS_setresgid, user->gid, user->gid, user->gid) < 0 ||
-            syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0)
+        return (fd == BECOME_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, BECOME_FD)) < 0 ? errno : 0;
+}
+
+/* Who is in these groups is none of that user yet, and nobody else's business. The system call itself: the C
+ * library's function tells other threads, and these are the parent's. */
+static int prepare_user(const struct spawn_options *options)
+{
+        if (syscall(SYS_setgroups, options->user->group_count, options->user->group) < 0)
                 return errno;
-        return 0;
+        return pass_failure_pipe(options->failure_fd);
 }
 
 /* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
-static int become(const struct spawn_options *options, pid_t parent, const sigset_t *changed)
+static int become(const struct spawn_options *options, char *const *argument, pid_t parent,
+                  const sigset_t *changed)
 {
         /* Without our terminal, and where no other program can join its group, nor it another one. */
         int r = setsid() < 0 ? errno : enter_limits(options);
 
-        if (r == 0 && options->user)
-                r = change_user(options->user);
         if (r != 0)
                 return r;
-        sys_keep_user_rights_here();
-        /* After the change of user, which forgets it. A worker that is killed cannot end its handler. The
-         * signal is not sent when that came first. */
+        if (!options->user)
+                sys_keep_user_rights_here();
+        /* A worker that is killed cannot end its handler. The signal is not sent when that came first. */
         if (sys_parent_death_signal(SIGKILL) < 0)
                 return errno;
         if (getppid() != parent)
@@ -110,15 +125,18 @@ static int become(const struct spawn_options *options, pid_t parent, const sigse
         for (int i = 0; i < 3; i++)
                 if (dup2(options->stdio[i], i) < 0)
                         return errno;
-        if (sys_close_from(3) < 0 || chdir("/") < 0)
+        r = options->user ? prepare_user(options) : 0;
+        if (r != 0)
+                return r;
+        if (sys_close_from(options->user ? BECOME_FD + 1 : 3) < 0 || chdir("/") < 0)
                 return errno;
         umask(HANDLER_UMASK);
         reset_signals(changed);
-        execve(options->argument[0], options->argument, options->environment);
+        execve(argument[0], argument, options->environment);
         return errno;
 }
 
-int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
+static int start(const struct spawn_options *options, char *const *argument, pid_t *ret_pid)
 {
         const sigset_t *changed = changed_signals();
         sigset_t all, before;
@@ -129,7 +147,7 @@ int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
         sigprocmask(SIG_SETMASK, &all, &before);
         pid = vfork();
         if (pid == 0) {
-                failure = become(options, parent, changed);
+                failure = become(options, argument, parent, changed);
                 _exit(127);
         }
         sigprocmask(SIG_SETMASK, &before, NULL);
@@ -142,4 +160,47 @@ int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
         }
         *ret_pid = pid;
         return 0;
+}
+
+/* The program that executes all those of other users. NULL: no memory. */
+static const char *become_path(void)
+{
+        static char *path;
+
+        if (!path)
+                path = program_path("become", "reconciled-become");
+        return path;
+}
+
+static int start_as_user(const struct spawn_options *options, pid_t *ret_pid)
+{
+        _cleanup_free_ const char **argument = NULL;
+        char number[3][16];
+        size_t count = 0;
+
+        while (options->argument[count])
+                count++;
+        argument = calloc(ELEMENTS(number) + count + 2, sizeof(*argument));
+        if (!argument || !become_path())
+                return -ENOMEM;
+        snprintf(number[0], sizeof(number[0]), "%u", (unsigned)options->user->uid);
+        snprintf(number[1], sizeof(number[1]), "%u", (unsigned)options->user->gid);
+        snprintf(number[2], sizeof(number[2]), "%u", (unsigned)getpid());
+        argument[0] = become_path();
+        for (size_t i = 0; i < ELEMENTS(number); i++)
+                argument[1 + i] = number[i];
+        memcpy(argument + 1 + ELEMENTS(number), options->argument, count * sizeof(*argument));
+        return start(options, (char *const *)argument, ret_pid);
+}
+
+int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
+{
+        return options->user ? start_as_user(options, ret_pid) : start(options, options->argument, ret_pid);
+}
+
+int spawn_failure(int fd)
+{
+        int failure;
+
+        return sys_read(fd, &failure, sizeof(failure)) == sizeof(failure) && failure > 0 ? -failure : 0;
 }

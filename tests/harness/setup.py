@@ -25,6 +25,7 @@ PROGRAMS = {
     "reconciled-gateway": "gateway",
     "reconciled-jq": "jq",
     "reconciled-spawner": "spawner",
+    "reconciled-become": "become",
     "reconciledctl": "ctl",
     "reconciled-devserver": "devserver",
 }

@@ -3,11 +3,12 @@
 import os
 import signal
 import stat
+import subprocess
 
 import pytest
 
 from harness import Operator, wait_until, watch
-from harness.process import Entitled, Process
+from harness.process import Entitled, Process, start
 from harness.wait import ENDED
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
@@ -295,3 +296,41 @@ def test_files_that_its_user_can_read_are_said(devserver, entitled, handler, oth
     entitled.start_ready()
     said = entitled.wait_for_log("credentials not separated")["message"]
     assert "can read" in said and "kubeconfig" in said
+
+
+# Whoever executes the script waits for a minute or so: its owner has a lease on it, and does not give it up.
+HOLD = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_RDWR)
+while True:
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        break
+    except BlockingIOError:
+        pass
+print("held", flush=True)
+signal.pause()
+"""
+
+
+def test_a_user_who_holds_up_the_start_of_its_handlers_holds_up_nothing_else(devserver, entitled, widgets, handler, other,
+                                                                           sandbox):
+    owned = sandbox.subfolder("owned", other) / "handler"
+    owned.write_text("#!/bin/sh\necho '{}'\n")
+    owned.chmod(0o755)
+    os.chown(owned, other.uid, other.uid)
+    entitled.configure(devserver, [
+        watch("held", [str(owned)], handler_options={"user": f"{other.uid}:{other.uid}", "timeout": "1s", "grace": "200ms"},
+              labelSelector="held=yes"),
+        watch("free", handler, id="free", labelSelector="held=no")], workers=1, heartbeat={"deadline": "3s"})
+    entitled.start_ready().wait_synced()
+    holder = start(other, ["/usr/bin/python3", "-c", HOLD, str(owned)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    widgets.create("a", spec={}, labels={"held": "yes"})
+    entitled.wait_for_log("did not end within its timeout")
+    widgets.create("b", spec={}, labels={"held": "no"})
+    handler.wait_finished(name="b")
+    assert Process(entitled.pid).alive()
+    holder.kill()
+    holder.wait()

@@ -108,10 +108,39 @@ static int judge_answer(struct run *run, const struct process_result *result)
                        : take_handlers_answer(run, output->data ? output->data : "", output->size);
 }
 
+static const char *start_advice(int error)
+{
+        switch (error) {
+        case -ENOENT:
+                return " (it, or the interpreter in its first line)";
+        case -ENOEXEC:
+                return " (does a script begin with #!?)";
+        case -EACCES:
+                return " (is it executable, and its folder open, for the user it runs as?)";
+        case -EPERM:
+                return " (has the operator the right to run it as its user?)";
+        default:
+                return "";
+        }
+}
+
+static int cannot_start(struct run *run, int status)
+{
+        char why[RUN_MESSAGE_MAX];
+
+        if (status == -E2BIG)
+                return run_finish_too_large(run);
+        snprintf(why, sizeof(why), "the handler %s cannot be started: %s%s",
+                 run->watch->config->handler_exec[0].value, strerror(-status), start_advice(status));
+        return status == -ENOMEM ? run_finish(run, RESULT_RETRY, "%s", why) : not_started(run, why);
+}
+
 static int judge_end(struct run *run, const struct process_result *result)
 {
         int status = result->wait_status;
 
+        if (result->start_error < 0)
+                return cannot_start(run, result->start_error);
         run->handler.wait_status = status;
         run->handler.usage = result->usage;
         run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
@@ -162,33 +191,6 @@ static int start_program(struct run *run)
         if (environment)
                 environment_free(run->watch, environment);
         return r;
-}
-
-static const char *start_advice(int error)
-{
-        switch (error) {
-        case -ENOENT:
-                return " (it, or the interpreter in its first line)";
-        case -ENOEXEC:
-                return " (does a script begin with #!?)";
-        case -EACCES:
-                return " (is it executable, and its folder open, for the user it runs as?)";
-        case -EPERM:
-                return " (has the operator the right to run it as its user?)";
-        default:
-                return "";
-        }
-}
-
-static int cannot_start(struct run *run, int status)
-{
-        char why[RUN_MESSAGE_MAX];
-
-        if (status == -E2BIG)
-                return run_finish_too_large(run);
-        snprintf(why, sizeof(why), "the handler %s cannot be started: %s%s",
-                 run->watch->config->handler_exec[0].value, strerror(-status), start_advice(status));
-        return status == -ENOMEM ? run_finish(run, RESULT_RETRY, "%s", why) : not_started(run, why);
 }
 
 /* However the run is cut off, it is over only when nothing of the program is left. */
