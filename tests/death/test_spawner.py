@@ -11,7 +11,7 @@ import pytest
 
 from death.conftest import CLOSE, tell
 from harness import Operator, wait_until, watch
-from harness.process import Entitled, Process
+from harness.process import Entitled, Process, start
 
 PING, START, ASK, CAN_READ = range(4)
 CREDENTIAL, WATCHER, WORKER, GATEWAY, JQ = range(5)
@@ -22,14 +22,16 @@ class Spawner:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         # Descriptor 3, and nothing else.
-        self.popen = subprocess.Popen(["setpriv", f"--reuid={user.uid}", f"--regid={user.uid}", "--clear-groups", "--no-new-privs",
-                                       "bash", "-c", f"exec {program} 3<&{theirs.fileno()}"], pass_fds=[theirs.fileno()])
+        command = ["bash", "-c", f"exec {program} 3<&{theirs.fileno()}"]
+        rights = user.command(command) if isinstance(user, Entitled) else [
+            "setpriv", f"--reuid={user.uid}", f"--regid={user.uid}", "--clear-groups", "--no-new-privs"] + command
+        self.popen = subprocess.Popen(rights, pass_fds=[theirs.fileno()])
         theirs.close()
         self.serial = 0
 
-    def send(self, order, program=0, arguments=(), fds=()):
+    def send(self, order, program=0, arguments=(), fds=(), uid=0):
         self.serial += 1
-        self.send_raw(struct.pack("=5I", self.serial, order, program, 0, 0) + b"".join(a.encode() + b"\0" for a in arguments), fds)
+        self.send_raw(struct.pack("=5I", self.serial, order, program, uid, uid) + b"".join(a.encode() + b"\0" for a in arguments), fds)
 
     def send_raw(self, data, fds=()):
         socket.send_fds(self.socket, [data], list(fds))
@@ -91,6 +93,40 @@ def test_what_is_no_request_ends_it(spawner, data):
     with open("/dev/null", "wb") as null:
         spawner.send_raw(data, [null.fileno()])
     assert spawner.popen.wait(20) == 70
+
+
+STOP = """
+import os, signal, sys, time
+print("goes", flush=True)
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    try:
+        os.kill(-1, signal.SIGSTOP)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_who_is_asked_about_cannot_hold_up_the_answer(sandbox):
+    """It asks the kernel as that user, whose processes stop each other all the time."""
+    asker, other = sandbox.user(), sandbox.user()
+    asker.__class__ = Entitled
+    ours = sandbox.subfolder("ours") / "ours"
+    ours.touch(0o600)
+    open_to_all = sandbox.subfolder("open") / "open"
+    open_to_all.touch(0o644)
+    spawner = Spawner(sandbox.program("reconciled-spawner"), asker)
+    stopper = start(other, ["/usr/bin/python3", "-c", STOP], stdout=subprocess.PIPE, text=True)
+    try:
+        assert stopper.stdout.readline() == "goes\n"
+        for _ in range(300):
+            for path, readable in ((ours, 0), (open_to_all, 1)):
+                assert spawner.ask(CAN_READ, arguments=["root", str(path)], uid=other.uid) == readable
+    finally:
+        stopper.kill()
+        stopper.wait()
+    spawner.close()
 
 
 def test_it_is_not_started_by_hand(sandbox):
