@@ -84,7 +84,7 @@ static long forget_user_rights(void)
 {
         const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
         long r = call_with(SYS_capget, (long)(intptr_t)&header, data, 0);
 
         if (r < 0 || !(data[0].inheritable & rights))

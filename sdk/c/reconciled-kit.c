@@ -226,7 +226,8 @@ static bool write_all(int descriptor, const char *text, size_t size)
         return true;
 }
 
-static bool read_request(struct rk_request *request, const char *line, size_t size)
+/* NULL: it is read. Otherwise why it is not. */
+static const char *read_request(struct rk_request *request, const char *line, size_t size)
 {
         const char *why;
         size_t place;
@@ -234,12 +235,27 @@ static bool read_request(struct rk_request *request, const char *line, size_t si
         request->whole = rk_parse(&request->memory, line, size, NULL, &why, &place);
         if (!request->whole) {
                 rk_error("the request cannot be read: %s, at byte %zu", why, place);
-                return false;
+                return why;
         }
         fill(request);
-        if (!request->action)
-                rk_error("the request cannot be read: it is no object with an action");
-        return request->action;
+        if (request->action)
+                return NULL;
+        why = "it is no object with an action";
+        rk_error("the request cannot be read: %s", why);
+        return why;
+}
+
+/* The answer to a request that cannot be read: nested too deeply, say. Others wait for the process, so it goes on.
+ * The operator writes the id first. NULL: there is none. */
+static struct rk_value *refuse(struct rk_request *request, const char *line, const char *why)
+{
+        char text[160];
+
+        request->id = 0;
+        if (sscanf(line, " { \"id\" : %18lld", &request->id) != 1 || request->id == 0)
+                return NULL;
+        snprintf(text, sizeof(text), "the request cannot be read: %s", why);
+        return rk_build(request, "{'error': %s, 'permanent': true}", text);
 }
 
 /* Whether there may be another request; *status is the exit status otherwise. */
@@ -247,12 +263,12 @@ static bool serve_one(const struct rk_handler *handler, const char *line, size_t
                       int *status)
 {
         struct rk_request request = {0};
-        struct rk_value *answer;
+        const char *why = read_request(&request, line, size);
+        struct rk_value *answer = why ? refuse(&request, line, why) : answer_to(handler, &request);
         bool goes_on = false;
         char *text;
 
-        if (read_request(&request, line, size)) {
-                answer = answer_to(handler, &request);
+        if (answer) {
                 if (request.id != 0)
                         rk_set(&request, answer, "id", rk_build(&request, "%lld", request.id));
                 text = rk_print(&request.memory, answer, &size);

@@ -23,14 +23,19 @@ package reconciled
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
+	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,7 +130,7 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 		Kind       string   `json:"kind"`
 		Metadata   Metadata `json:"metadata"`
 	}
-	if err := json.Unmarshal(text, &head); err != nil {
+	if err := unmarshalExact(text, &head); err != nil {
 		return err
 	}
 	*o = Object{head.APIVersion, head.Kind, head.Metadata, append(json.RawMessage(nil), text...)}
@@ -140,8 +145,103 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return o.text, nil
 }
 
-// Into reads the object into a struct or a map, as json.Unmarshal does.
-func (o Object) Into(target any) error { return json.Unmarshal(o.text, target) }
+// Into reads the object into a struct or a map, as json.Unmarshal does. But a field with a json tag gets the member of that very
+// name: json.Unmarshal alone takes "Size" for "size" as well, which the schema of the API server does not know and has not checked.
+func (o Object) Into(target any) error { return unmarshalExact(o.text, target) }
+
+var readsItself = []reflect.Type{reflect.TypeOf((*json.Unmarshaler)(nil)).Elem(), reflect.TypeOf((*encoding.TextUnmarshaler)(nil)).Elem()}
+
+func unmarshalExact(text []byte, target any) error {
+	var whole any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&whole); err != nil {
+		return err
+	}
+	dropped := false
+	if target != nil {
+		dropInexact(whole, reflect.TypeOf(target), &dropped)
+	}
+	if dropped {
+		var err error
+		if text, err = json.Marshal(whole); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(text, target)
+}
+
+// dropInexact removes the members that json.Unmarshal would take for fields of the target, though their names differ.
+func dropInexact(value any, target reflect.Type, dropped *bool) {
+	for target.Kind() == reflect.Pointer {
+		target = target.Elem()
+	}
+	for _, itself := range readsItself {
+		if reflect.PointerTo(target).Implements(itself) {
+			return
+		}
+	}
+	switch found := value.(type) {
+	case []any:
+		if target.Kind() == reflect.Slice || target.Kind() == reflect.Array {
+			for _, entry := range found {
+				dropInexact(entry, target.Elem(), dropped)
+			}
+		}
+	case map[string]any:
+		if target.Kind() == reflect.Map {
+			for _, member := range found {
+				dropInexact(member, target.Elem(), dropped)
+			}
+		} else if target.Kind() == reflect.Struct {
+			dropInexactMembers(found, fieldsOf(target), dropped)
+		}
+	}
+}
+
+func dropInexactMembers(object map[string]any, fields []field, dropped *bool) {
+	for key, member := range object {
+		exact, alike := false, false
+		for _, field := range fields {
+			if field.name == key || !field.tagged && strings.EqualFold(field.name, key) {
+				dropInexact(member, field.kind, dropped)
+				exact = true
+			}
+			alike = alike || strings.EqualFold(field.name, key)
+		}
+		if alike && !exact {
+			delete(object, key)
+			*dropped = true
+		}
+	}
+}
+
+// field is one of a struct as json.Unmarshal sees it. One without a tag has no exact name in JSON.
+type field struct {
+	name   string
+	kind   reflect.Type
+	tagged bool
+}
+
+// fieldsOf gives those of a struct, and of the structs that are embedded in it.
+func fieldsOf(target reflect.Type) (fields []field) {
+	for i := 0; i < target.NumField(); i++ {
+		found := target.Field(i)
+		name, _, _ := strings.Cut(found.Tag.Get("json"), ",")
+		embedded := found.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		if name != "" {
+			fields = append(fields, field{name, found.Type, true})
+		} else if found.Anonymous && embedded.Kind() == reflect.Struct && embedded != target {
+			fields = append(fields, fieldsOf(embedded)...)
+		} else {
+			fields = append(fields, field{found.Name, found.Type, false})
+		}
+	}
+	return fields
+}
 
 // Duration is a time.Duration, written as requeueAfter and retryAfter want it.
 type Duration time.Duration
@@ -229,7 +329,12 @@ func (h Handler) Answer(ctx context.Context, request *Request) []byte {
 
 // ---- the loop
 
-func parse(line []byte) *Request {
+// The operator writes the id first.
+var idFirst = regexp.MustCompile(`^\s*\{\s*"id"\s*:\s*(\d{1,18})\b`)
+
+// parse gives the request; or, with its id alone, the answer to one that cannot be read (nested too deeply, say): others wait
+// for the process, so it goes on.
+func parse(line []byte) (*Request, []byte) {
 	request := &Request{}
 	err := json.Unmarshal(line, request)
 	if err == nil && request.Action == "" {
@@ -237,9 +342,15 @@ func parse(line []byte) *Request {
 	}
 	if err != nil {
 		Errorf("the request cannot be read: %v", err)
-		os.Exit(exitData)
+		id := idFirst.FindSubmatch(line)
+		if id == nil {
+			os.Exit(exitData)
+		}
+		number, _ := strconv.ParseInt(string(id[1]), 10, 64)
+		refusal, _ := json.Marshal(failure(nil, Permanentf("the request cannot be read: %v", err)))
+		return &Request{ID: number}, refusal
 	}
-	return request
+	return request, nil
 }
 
 func withID(answer []byte, id int64) []byte {
@@ -277,8 +388,10 @@ func Serve(handler Handler) {
 			os.Exit(0)
 		}
 		busy.Lock()
-		request := parse(line)
-		answer := handler.Answer(ctx, request)
+		request, answer := parse(line)
+		if answer == nil {
+			answer = handler.Answer(ctx, request)
+		}
 		if request.ID != 0 {
 			answer = withID(answer, request.ID)
 		}

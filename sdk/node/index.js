@@ -118,6 +118,8 @@ function takeOutput() {
   return (text) => new Promise((resolve) => { write(text, resolve); });
 }
 
+/** The request, or { id, refusal } of one that cannot be read: others wait for the process, so it goes on. The operator writes the id
+ * first. */
 function parse(line) {
   let reason = 'it is no object with an action';
   try {
@@ -127,7 +129,9 @@ function parse(line) {
     reason = error.message;
   }
   log.error('the request cannot be read: %s', reason);
-  return process.exit(EXIT_DATA);
+  const id = /^\s*\{\s*"id"\s*:\s*(\d{1,15})\b/.exec(line)?.[1];
+  if (id === undefined) process.exit(EXIT_DATA);
+  return { id: Number(id), refusal: { error: `the request cannot be read: ${reason}`, permanent: true } };
 }
 
 async function loop(handlers) {
@@ -141,7 +145,7 @@ async function loop(handlers) {
   for await (const line of readLines()) {
     idle = false;
     const request = parse(line);
-    const found = await answer(request, handlers);
+    const found = request.action === undefined ? request.refusal : await answer(request, handlers);
     const serves = request.id !== undefined;
     await write(`${JSON.stringify(serves ? { ...found, id: request.id } : found)}\n`);
     if (!serves || asked) break;

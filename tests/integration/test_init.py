@@ -62,6 +62,47 @@ def test_a_new_operator_works_at_once(session, language):
     assert not (session.folder / "pages/.run").exists()
 
 
+def served(session, language, requests):
+    """The answers of a new operator's handler. Its requests are written as the operator writes them."""
+    if not shutil.which(NEEDS[language]):
+        pytest.skip(f"{NEEDS[language]} is not installed")
+    session.type(f'PATH="$PATH:{pathlib.Path(shutil.which(NEEDS[language])).parent}"')
+    session.type(f"reconciledctl init pages --kind Page --field size:int --lang {language}")
+    config = yaml.safe_load((session.folder / "pages/reconciled.yaml").read_text(encoding="utf-8"))
+    (session.folder / "pages/requests").write_text("".join(f"{request}\n" for request in requests), encoding="utf-8")
+    command = " ".join(config["watches"][0]["handler"]["serve"])
+    return [json.loads(line) for line in session.type(f"cd pages && make -s; {command} <requests").splitlines() if line.startswith("{")]
+
+
+def request_for(id, spec):
+    return ('{"id":%d,"version":1,"action":"reconcile","object":{"metadata":{"name":"a","namespace":"default"},"spec":%s}}'
+            % (id, spec))
+
+
+@pytest.mark.parametrize("language", ["python", "c", "node", pytest.param("go", marks=pytest.mark.slow),
+                                      pytest.param("rust", marks=pytest.mark.long)])
+def test_an_object_that_cannot_be_read_fails_alone(session, language):
+    deep = f'{{"size":1,"more":{"[" * 11_000}{"]" * 11_000}}}'
+    first, second = served(session, language, [request_for(7, deep), request_for(8, '{"size":1}')])
+    if language == "node":
+        assert first["id"] == 7
+    else:
+        assert first == {"id": 7, "error": first["error"], "permanent": True}
+        assert first["error"].startswith("the request cannot be read")
+    assert second == {"id": 8, "status": {"phase": "Ready"}}
+
+
+@pytest.mark.slow
+def test_members_that_only_look_like_the_fields(session):
+    """A number that the field could not hold tells which member was read."""
+    wrong = '{"size":1,"SIZE":"no number","ſize":"no number"}'
+    requests = [request_for(7, wrong), request_for(8, '{"size":"no number"}')]
+    requests[0] = requests[0].replace('"spec"', '"Metadata":{"name":[]},"spec"')
+    first, second = served(session, "go", requests)
+    assert first == {"id": 7, "status": {"phase": "Ready"}}
+    assert second["id"] == 8 and second["permanent"]
+
+
 def test_a_server_that_does_not_start_ends_it(session):
     session.type("reconciledctl init pages --kind Page; cd pages; echo '{' >deploy/crd.yaml")
     session.type("make run", expect=2)

@@ -81,6 +81,29 @@ def test_what_is_no_request(probe, line):
     assert "the request cannot be read: " in probe.said()
 
 
+@pytest.mark.parametrize("depth", [1_100, 9_998, 100_000])
+def test_what_cannot_be_read_harms_itself_alone(probe, depth):
+    """A tenant may write it, where the schema keeps unknown fields."""
+    request = json.dumps(ask_for("nothing", id=7)).replace('"do"', f'"deep": {"[" * depth}{"]" * depth}, "do"', 1)
+    assert request.startswith('{"version"')
+    probe.process.stdin.write(b'{"id": 7, ' + request.replace(', "id": 7', "").encode()[1:] + b"\n")
+    probe.process.stdin.flush()
+    answer = probe.receive()
+    if answer != {"id": 7}:
+        assert answer == {"id": 7, "error": answer["error"], "permanent": True}
+        assert answer["error"].startswith("the request cannot be read: ") and answer["error"].rstrip(": ") in probe.said()
+    assert probe.ask(ask_for("nothing", id=8)) == {"id": 8}
+
+
+@pytest.mark.parametrize("rest", ["", '"action": ', '"action": 1}', '"action": "reconcile"'])
+def test_a_broken_request_with_an_id_is_answered(probe, rest):
+    probe.process.stdin.write(b'{"id": 7, ' + rest.encode() + b"\n")
+    probe.process.stdin.flush()
+    answer = probe.receive()
+    assert answer["id"] == 7 and answer["permanent"] and answer["error"].startswith("the request cannot be read: ")
+    assert probe.ask(ask_for("nothing", id=8)) == {"id": 8}
+
+
 def test_sigterm_between_two_runs(probe):
     probe.ask(ask_for("nothing"))
     probe.process.send_signal(signal.SIGTERM)

@@ -16,5 +16,17 @@ def test_what_is_no_answer(probe):
 
 
 @ONLY_GO
+def test_members_that_only_look_like_the_fields(probe):
+    """encoding/json takes them for fields; the API server keeps them as unknown ones, and checks nothing."""
+    request = ask_for("status", size=1, **{"ſize": 1_000_000, "SIZE": 1_000_000})
+    request["object"]["Metadata"] = {"name": "other", "namespace": "kube-system"}
+    request["object"]["metadata"]["ſize"] = {"Name": "other"}
+    answer = probe.ask(request)
+    assert answer["status"] == {"name": "apple", "size": 1}
+    del request["object"]["spec"]["size"]
+    assert probe.ask(request)["status"] == {"name": "apple", "size": 0}
+
+
+@ONLY_GO
 def test_the_shape(kit):
     assert not kits.run([kits.GO.replace("bin/go", "bin/gofmt"), "-l", kit.folder / "sdk/go", kit.folder / "tests/sdk/probe-go"])

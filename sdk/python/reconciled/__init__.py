@@ -176,16 +176,25 @@ def _write(descriptor, text):
         data = data[os.write(descriptor, data):]
 
 
+# The operator writes the id first.
+_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*(\d{1,18})\b')
+
+
 def _parse(line):
+    """The request, and None; or what there is of it, and the answer that it cannot be read. One that the operator allows may be
+    too much for the module json: nested too deeply, or a number of too many digits. Others wait for the process, so it goes on."""
     try:
         request = json.loads(line)
-        if isinstance(request, dict) and "action" in request:
-            return request
+        if isinstance(request, dict) and isinstance(request.get("action"), str):
+            return request, None
         reason = "it is no object with an action"
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         reason = str(error)
     _log.critical("the request cannot be read: %s", reason)
-    sys.exit(EXIT_DATA)
+    found = _ID.match(line)
+    if not found:
+        sys.exit(EXIT_DATA)
+    return {"id": int(found[1])}, {"error": f"the request cannot be read: {reason}", "permanent": True}
 
 
 class _Stop:
@@ -209,8 +218,8 @@ def serve():
     stop = _Stop()
     for line in requests:
         stop.idle = False
-        request = _parse(line)
-        found = answer(request)
+        request, refusal = _parse(line)
+        found = refusal or answer(request)
         if "id" in request:
             found["id"] = request["id"]
         try:

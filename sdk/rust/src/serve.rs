@@ -56,16 +56,37 @@ fn parse(line: Vec<u8>) -> Result<Request, String> {
     Ok(Request::from(&whole))
 }
 
+/// The operator writes the id first.
+fn id_of(line: &[u8]) -> Option<i64> {
+    let head = String::from_utf8_lossy(&line[..line.len().min(64)]);
+    let mut rest: &str = &head;
+    for part in ["{", "\"id\"", ":"] {
+        rest = rest.trim_start().strip_prefix(part)?;
+    }
+    let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Others wait for the process, so one request that cannot be read (nested too deeply, say) does not end it.
+fn refuse(id: Option<i64>, why: &str) -> Value {
+    crate::error!("the request cannot be read: {}", why);
+    if id.is_none() {
+        exit(EXIT_DATA);
+    }
+    let error = format!("the request cannot be read: {}", why);
+    crate::json!({"error": error, "permanent": true})
+}
+
 fn serve_one(handler: &mut Handler, line: Vec<u8>, answers: &mut File) {
-    let request = parse(line).unwrap_or_else(|why| {
-        crate::error!("the request cannot be read: {}", why);
-        exit(EXIT_DATA)
-    });
-    let mut answer = Value::from(handler.answer(&request));
-    if let (Value::Object(map), Some(id)) = (&mut answer, request.id) {
+    let first_id = id_of(&line);
+    let (id, mut answer) = match parse(line) {
+        Ok(request) => (request.id, Value::from(handler.answer(&request))),
+        Err(why) => (first_id, refuse(first_id, &why)),
+    };
+    if let (Value::Object(map), Some(id)) = (&mut answer, id) {
         map.insert("id".to_string(), id.into());
     }
-    if answers.write_all(format!("{}\n", answer).as_bytes()).is_err() || request.id.is_none() {
+    if answers.write_all(format!("{}\n", answer).as_bytes()).is_err() || id.is_none() {
         exit(0); // nobody reads answers any more, or there was one only
     }
 }

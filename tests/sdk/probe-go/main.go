@@ -16,7 +16,7 @@ import (
 
 type spec struct {
 	Do, Text, Prefix, Fifo string
-	Size                   int64
+	Size                   int64 `json:"size"`
 }
 
 type object = map[string]any
