@@ -5,10 +5,12 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -104,4 +106,40 @@ int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
         return fsetxattr(fd, ATTRIBUTE, list, sizeof(list->version) + entries * sizeof(struct entry), 0) < 0
                        ? -errno
                        : 0;
+}
+
+static bool is_strangers(const struct entry *entry, gid_t group)
+{
+        uint32_t id = le32toh(entry->id);
+
+        switch (le16toh(entry->tag)) {
+        case USER:
+                return id != 0 && id != geteuid();
+        case GROUP:
+                return group != 0 && !group_member(group);
+        case OTHER_GROUP:
+                return id != 0 && !group_member(id);
+        default: /* the owner, and all others: the mode says what they may do */
+                return false;
+        }
+}
+
+enum acl_writers acl_writers(const char *path, gid_t group)
+{
+        _cleanup_free_ struct list *list = calloc(1, sizeof(*list));
+        ssize_t size = list ? getxattr(path, ATTRIBUTE, list, sizeof(*list)) : -1;
+        const struct entry *mask;
+        size_t count;
+
+        if (list && size < 0 && (errno == ENODATA || errno == EOPNOTSUPP))
+                return ACL_WRITERS_BY_MODE;
+        if (size < (ssize_t)sizeof(list->version) || le32toh(list->version) != VERSION)
+                return ACL_WRITERS_STRANGERS;
+        count = ((size_t)size - sizeof(list->version)) / sizeof(struct entry);
+        mask = find_acl_entry(list, count, MASK, NOBODY);
+        for (size_t i = 0; i < count; i++)
+                if (le16toh(list->entry[i].rights) & ACL_WRITE &&
+                    (!mask || le16toh(mask->rights) & ACL_WRITE) && is_strangers(&list->entry[i], group))
+                        return ACL_WRITERS_STRANGERS;
+        return ACL_WRITERS_TRUSTED;
 }

@@ -9,9 +9,20 @@
 #include <sys/types.h>
 
 #define ACL_READ   4U
+#define ACL_WRITE  2U
 #define ACL_SEARCH 1U /* of a folder: to reach what is in it */
 
 /* Each of these users (named once) has these rights from now on. fd: of a file or folder of our own, not
  * opened with O_PATH. 0 or negative errno; -EOPNOTSUPP: the file system has no lists of rights; -E2BIG: the
  * list is too long. */
 int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights);
+
+enum acl_writers {
+        ACL_WRITERS_BY_MODE, /* there is no list: the mode says who may write */
+        ACL_WRITERS_TRUSTED, /* of those on the list, only root, we, and groups that we are in */
+        ACL_WRITERS_STRANGERS,
+};
+
+/* Who may write what lies there, beside its owner and all others. group: its own one. If the list cannot be read:
+ * strangers. */
+enum acl_writers acl_writers(const char *path, gid_t group);

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "os/acl.h"
 
 #define FOLDER_FDS 16
 
@@ -67,11 +68,23 @@ bool folder_is_open_volume(const char *path)
                is_volume(&above, &st);
 }
 
+/* Beside its owner and all others: its group, or who is on its list of rights, whose mask the group's bits are then. */
+static bool strangers_write(const char *path, const struct stat *st)
+{
+        enum acl_writers writers;
+
+        if (!(st->st_mode & S_IWGRP))
+                return false;
+        writers = acl_writers(path, st->st_gid);
+        return writers == ACL_WRITERS_STRANGERS ||
+               (writers == ACL_WRITERS_BY_MODE && st->st_gid != 0 && !group_member(st->st_gid));
+}
+
 static int check_mode(const char *path, const struct stat *st, bool is_parent, bool may_be_open,
                       struct error *error)
 {
         bool others = (st->st_mode & S_IWOTH) && !may_be_open;
-        bool group = (st->st_mode & S_IWGRP) && st->st_uid != 0 && !group_member(st->st_gid);
+        bool group = strangers_write(path, st);
 
         if ((!others && !group) || (is_parent && (st->st_mode & S_ISVTX)))
                 return 0;

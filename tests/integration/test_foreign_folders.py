@@ -2,6 +2,7 @@
 """What others could have put there is not used: folders of other users, folders that others may write, and links."""
 import os
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -9,6 +10,17 @@ import pytest
 from harness import wait_until, watch
 
 SECRET = "not for others"
+USER, OTHER_GROUP = 0x02, 0x08  # of an entry in a list of rights
+
+
+def write_list(path, tag, number, rights):
+    """A list of rights (POSIX ACL) in the kernel's form: owner, group, others as the mode 0700 says, and one more entry."""
+    entries = [(0x01, 7, 0xffffffff), (0x04, 0, 0xffffffff), (tag, rights, number), (0x10, 7, 0xffffffff), (0x20, 0, 0xffffffff)]
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
+    try:
+        os.setxattr(path, "system.posix_acl_access", value)
+    except OSError as error:
+        pytest.skip(f"no lists of rights here: {error}")
 
 pytestmark = pytest.mark.only_where(os.getuid() == 0, "root: folders of several users")
 
@@ -51,6 +63,29 @@ def test_a_folder_that_others_may_write(configured, mode):
     configured.state_directory.chmod(mode)
     refused(configured, str(configured.state_directory), "chmod o-w")
     configured.state_directory.chmod(0o755)
+    configured.start_ready().stop()
+
+
+@pytest.mark.parametrize("which", ["state_directory", "runtime_directory"])
+@pytest.mark.parametrize("owner", ["root", "operator"])
+@pytest.mark.parametrize("above", [False, True], ids=["itself", "above"])
+def test_a_folder_that_another_group_may_write(configured, sandbox, which, owner, above):
+    """Whoever may write there can put another ledger in the place of ours, and so make us forget a deletion."""
+    folder = sandbox.subfolder("shared", mode=0o2770)
+    os.chown(folder, 0 if owner == "root" else configured.user.uid, sandbox.user().uid)
+    folder.chmod(0o2775)
+    if above:
+        (folder / "mine").mkdir()
+        configured.user.give(folder / "mine", 0o700)
+    setattr(configured, which, folder / "mine" if above else folder)
+    refused(configured, str(folder), "chmod g-w")
+
+
+@pytest.mark.parametrize("tag", [USER, OTHER_GROUP])
+def test_a_folder_that_a_list_of_rights_opens(configured, sandbox, tag):
+    write_list(configured.state_directory, tag, sandbox.user().uid, 7)
+    refused(configured, str(configured.state_directory), "chmod g-w")
+    write_list(configured.state_directory, tag, sandbox.user().uid, 5)
     configured.start_ready().stop()
 
 
