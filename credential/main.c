@@ -11,6 +11,7 @@
 #include "credential/handlers/files.h"
 #include "credential/separate.h"
 #include "kubeconfig/kubeconfig.h"
+#include "os/file.h"
 
 static int on_credential_config(struct child *child, struct message **config)
 {
@@ -64,12 +65,14 @@ static int check_kubeconfig(const char *path, const char *context)
 
 static const char ACCOUNT[] = "--check-account", SEPARATE[] = "--check-separate";
 
-/* What a handler is to have beside the operator's own: `what` is a kubeconfig or NAMESPACE/ACCOUNT. Where
+/* What a handler is to have beside the operator's own: `what` is a file or NAMESPACE/ACCOUNT. Where
  * the operator's own, or the other one, cannot be read, others say so. */
 static int check_separate(const char *mode, const char *what, const char *path, const char *context)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        struct kubeconfig own, other;
+        _cleanup_free_ char *bytes = NULL;
+        struct kubeconfig own;
+        size_t size;
         int r = 0;
 
         if (kubeconfig_load(&(struct kubeconfig_options){path, context}, &own, NULL) < 0)
@@ -80,9 +83,9 @@ static int check_separate(const char *mode, const char *what, const char *path, 
 
                 snprintf(place, sizeof(place), "%.*s", (int)(slash - what), what);
                 r = separate_check_account(&own, place, slash + 1, &error);
-        } else if (kubeconfig_load(&(struct kubeconfig_options){.path = what}, &other, NULL) >= 0) {
-                r = separate_check(&own, &other, what, &error);
-                kubeconfig_done(&other);
+        } else if (file_read(what, HANDLER_FILE_MAX, &bytes, &size) >= 0) {
+                r = separate_check_file(&own, what, bytes, size, &error);
+                explicit_bzero(bytes, size);
         }
         kubeconfig_done(&own);
         if (r < 0)

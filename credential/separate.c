@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "kubeconfig/kubeconfig.h"
 #include "kubeconfig/secret.h"
 #include "json/json.h"
 
@@ -18,35 +19,6 @@ static bool has_none(const struct kubeconfig *config)
         return !config->token[0] && !config->client_key[0] && !config->username[0] &&
                !config->exec.command && config->header.count == 0;
 }
-
-/* What both have, for people: "the same token"; NULL: nothing. */
-static const char *shared_access(const struct kubeconfig *own, const struct kubeconfig *other)
-{
-        if (both(own->token, other->token))
-                return "the same token";
-        if (both(own->client_key, other->client_key))
-                return "the same client key";
-        if (both(own->username, other->username) && strcmp(own->password, other->password) == 0)
-                return "the same user name and password";
-        if (has_none(own) && has_none(other) && strcmp(own->server, other->server) == 0)
-                return "the same server, and no credential in either";
-        return NULL;
-}
-
-int separate_check(const struct kubeconfig *own, const struct kubeconfig *other, const char *path,
-                   struct error *error)
-{
-        const char *shared = shared_access(own, other);
-
-        return shared ? error_set(error, -EINVAL,
-                                  "%s is the operator's own access to the API server (%s): a handler must "
-                                  "have another account's; name a kubeconfig of an account of its own, or "
-                                  "a serviceAccount",
-                                  path, shared)
-                      : 0;
-}
-
-/* ---- accounts */
 
 /* The middle part of a JSON web token. NULL: it is none. */
 static cJSON *read_claims(const char *token)
@@ -71,6 +43,93 @@ static cJSON *read_claims(const char *token)
         secret_wipe(&text);
         return claims;
 }
+
+/* Tokens of an account change, every hour in a pod: whose they are does not. An account of that name may be there in another
+ * cluster as well. */
+static bool same_account(const struct kubeconfig *own, const struct kubeconfig *other)
+{
+        _cleanup_json_ cJSON *ours = read_claims(own->token), *theirs = read_claims(other->token);
+
+        return both(json_text(ours, "sub"), json_text(theirs, "sub")) &&
+               (both(json_text(ours, "iss"), json_text(theirs, "iss")) || both(own->server, other->server));
+}
+
+/* What both have, for people: "the same token"; NULL: nothing. */
+static const char *shared_access(const struct kubeconfig *own, const struct kubeconfig *other)
+{
+        if (both(own->token, other->token))
+                return "the same token";
+        if (both(own->client_key, other->client_key))
+                return "the same client key";
+        if (same_account(own, other))
+                return "another token of the same account";
+        if (own->exec.command && other->exec.command && kubeconfig_exec_equal(&own->exec, &other->exec))
+                return "the same plugin, asked alike";
+        if (both(own->username, other->username) && strcmp(own->password, other->password) == 0)
+                return "the same user name and password";
+        if (has_none(own) && has_none(other) && strcmp(own->server, other->server) == 0)
+                return "the same server, and no credential in either";
+        return NULL;
+}
+
+static int refuse(const char *path, const char *shared, struct error *error)
+{
+        return error_set(error, -EINVAL,
+                         "%s is the operator's own access to the API server (%s): a handler must "
+                         "have another account's; name a kubeconfig of an account of its own, or "
+                         "a serviceAccount",
+                         path, shared);
+}
+
+int separate_check(const struct kubeconfig *own, const struct kubeconfig *other, const char *path,
+                   struct error *error)
+{
+        const char *shared = shared_access(own, other);
+
+        return shared ? refuse(path, shared, error) : 0;
+}
+
+/* ---- any file */
+
+/* Without the white space at its end. */
+static bool is_text(const char *bytes, size_t size, const char *text)
+{
+        size_t length = strlen(text);
+
+        while (length > 0 && strchr(" \n", text[length - 1]))
+                length--;
+        while (size > 0 && strchr(" \n", bytes[size - 1]))
+                size--;
+        return length > 0 && length == size && memcmp(bytes, text, size) == 0;
+}
+
+/* A file with nothing but a token. */
+static bool holds_account(const struct kubeconfig *own, const char *bytes, size_t size)
+{
+        struct kubeconfig other = {.server = own->server, .token = strndup(bytes, size)};
+        bool same = other.token && same_account(own, &other);
+
+        secret_wipe(&other.token);
+        return same;
+}
+
+int separate_check_file(const struct kubeconfig *own, const char *path, const char *bytes, size_t size,
+                        struct error *error)
+{
+        struct kubeconfig other;
+        int r;
+
+        if (is_text(bytes, size, own->token) || is_text(bytes, size, own->client_key) ||
+            holds_account(own, bytes, size))
+                return refuse(path, "its token or key", error);
+        if (kubeconfig_load(&(struct kubeconfig_options){.path = path}, &other, NULL) < 0)
+                return 0; /* it is something else */
+        r = separate_check(own, &other, path, error);
+        kubeconfig_done(&other);
+        return r;
+}
+
+/* ---- accounts */
 
 int separate_check_account(const struct kubeconfig *own, const char *namespace_name, const char *account,
                            struct error *error)

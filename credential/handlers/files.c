@@ -17,8 +17,6 @@
 #include "os/file.h"
 #include "os/folder.h"
 
-#define FILE_MAX ((size_t)1024 * 1024)
-
 /* ---- a file of a handler */
 
 static bool is_there(const char *path, const char *bytes, size_t size)
@@ -27,7 +25,7 @@ static bool is_there(const char *path, const char *bytes, size_t size)
         char *old;
         bool same;
 
-        if (file_read(path, FILE_MAX, &old, &old_size) < 0)
+        if (file_read(path, HANDLER_FILE_MAX, &old, &old_size) < 0)
                 return false;
         same = old_size == size && memcmp(old, bytes, size) == 0;
         explicit_bzero(old, old_size);
@@ -74,7 +72,7 @@ static int read_source(const struct access *access, const struct record_pair *cr
                 return refused;
         }
         if (r >= 0)
-                r = file_read_from(fd, FILE_MAX, ret, ret_size);
+                r = file_read_from(fd, HANDLER_FILE_MAX, ret, ret_size);
         if (r < 0)
                 return error_set(error, r, "handler.credentials.%s: %s cannot be read: %s", credential->name,
                                  credential->value,
@@ -93,7 +91,11 @@ static int copy_file(const struct access *access, const struct record_pair *cred
         if (r < 0)
                 return r;
         assert(bytes);
-        r = write_access_file(access, credential->name, bytes, size, error);
+        r = separate_check_file(&access->credential->source, credential->value, bytes, size, error);
+        if (r < 0)
+                (void)error_prefix(error, "handler.credentials.%s", credential->name);
+        else
+                r = write_access_file(access, credential->name, bytes, size, error);
         explicit_bzero(bytes, size);
         free(bytes);
         return r;

@@ -3,6 +3,8 @@
 /* The files in a handler's folder: copies of the files that it was promised, its kubeconfig, its token. */
 #include "credential/handlers/handler-access.h"
 
+#define HANDLER_FILE_MAX ((size_t)1024 * 1024)
+
 /* Reads a kubeconfig that a handler can be given: without a plugin, and without what is not handed on.
  * separate: for a user who may not read all that the operator does. Errors as of kubeconfig_load(). */
 int handler_files_load_kubeconfig(const char *path, bool separate, struct kubeconfig *ret,

@@ -82,7 +82,7 @@ static bool same(const char *a, const char *b)
         return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool exec_equal(const struct kubeconfig_exec *a, const struct kubeconfig_exec *b)
+bool kubeconfig_exec_equal(const struct kubeconfig_exec *a, const struct kubeconfig_exec *b)
 {
         size_t i = 0;
 
@@ -119,7 +119,7 @@ bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b)
                 if (!same(*string_at(a, i), *string_at(b, i)))
                         return false;
         return a->insecure == b->insecure && pairs_equal(&a->header, &b->header) &&
-               exec_equal(&a->exec, &b->exec);
+               kubeconfig_exec_equal(&a->exec, &b->exec);
 }
 
 /* Without the plugin: what it has brought is what counts. */

@@ -35,6 +35,7 @@ struct kubeconfig {
         struct kubeconfig_exec exec;
 };
 
+bool kubeconfig_exec_equal(const struct kubeconfig_exec *a, const struct kubeconfig_exec *b);
 bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b);
 void kubeconfig_done(struct kubeconfig *config); /* wipes */
 /* A copy; zeroed on -ENOMEM. */

@@ -15,8 +15,8 @@ def entry(handler, kubernetes):
     return watch("widgets", handler, handler_options={"kubernetes": kubernetes})
 
 
-def token_of(account):
-    claims = json.dumps({"iss": "test", "sub": f"system:serviceaccount:{account}", "x": "??>>~~"}).encode()
+def token_of(account, serial=1):
+    claims = json.dumps({"iss": "test", "sub": f"system:serviceaccount:{account}", "x": "??>>~~", "jti": serial}).encode()
     return "e30." + base64.urlsafe_b64encode(claims).decode().rstrip("=") + ".c2lnbmF0dXJl"
 
 
@@ -45,6 +45,42 @@ def test_a_handler_is_not_given_the_operators_own_kubeconfig(make_devserver, ope
         path.symlink_to(own)
     operator.configure(server, [entry(handler, {"kubeconfig": str(path)})])
     assert_refused(operator, "operator's own access to the API server")
+
+
+@pytest.mark.parametrize("what", ["kubeconfig", "copy", "token", "another token"])
+def test_a_handler_is_not_given_the_operators_own_access_as_a_file(make_devserver, operator, handler, what):
+    """handler.credentials hands on files as they are."""
+    server = make_devserver(arguments=["--token", token_of("ops:reconciled")])
+    own = operator.kubeconfig_for(server)
+    path = own if what == "kubeconfig" else operator.folder / "file"
+    if what != "kubeconfig":
+        path.write_text({"copy": own.read_text(), "token": token_of("ops:reconciled") + "\n",
+                         "another token": token_of("ops:reconciled", serial=2)}[what], encoding="utf-8")
+        operator.user.give(path, 0o600)
+    operator.configure(server, [watch("widgets", handler, handler_options={"credentials": {"file": str(path)}})])
+    assert_refused(operator, "operator's own access to the API server")
+
+
+def test_another_accounts_token_and_other_files_are_handed_on(make_devserver, operator, handler):
+    server = make_devserver(arguments=["--token", token_of("ops:reconciled")])
+    given = {"token": token_of("ops:handler"), "text": "a: [b", "empty": ""}
+    for name, text in given.items():
+        (operator.folder / name).write_text(text, encoding="utf-8")
+        operator.user.give(operator.folder / name, 0o600)
+    operator.configure(server, [watch("widgets", handler, handler_options={
+        "credentials": {name: str(operator.folder / name) for name in given}})])
+    operator.start_ready()
+
+
+def test_another_token_of_the_operators_own_account(make_devserver, operator, handler):
+    """In a pod they change every hour."""
+    server = make_devserver(arguments=["--token", token_of("ops:reconciled")])
+    own = operator.kubeconfig_for(server)
+    path = operator.folder / "handlers"
+    path.write_text(own.read_text().replace(token_of("ops:reconciled"), token_of("ops:reconciled", serial=2)), encoding="utf-8")
+    operator.user.give(path, 0o600)
+    operator.configure(server, [entry(handler, {"kubeconfig": str(path)})])
+    assert_refused(operator, "another token of the same account")
 
 
 def test_a_kubeconfig_that_is_found_by_the_environment_is_the_operators_own_as_well(make_devserver, operator, handler):

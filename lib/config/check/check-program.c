@@ -59,36 +59,43 @@ static void add_at_watch(struct reader *reader, const struct config_watch *watch
                 reader->problems->problem[before].line = watch->line;
 }
 
-/* After the whole is read, because the operator's own access may stand behind its watches. */
-void check_separate(struct reader *reader, const struct config_watch *watch)
+static void ask_separate(struct reader *reader, const struct config_watch *watch, const char *key,
+                         const char *mode, const char *what)
 {
         const struct config *config = reader->config;
-        const struct config_handler *handler = &watch->handler;
-        const char *key = handler->kubernetes_file ? "handler.kubernetes.kubeconfig"
-                                                   : "handler.kubernetes.serviceAccount";
-        const char *argument[] = {"--check-separate", handler->kubernetes_file, config->kubeconfig,
-                                  config->context, NULL};
-        _cleanup_free_ char *account = NULL;
+        const char *argument[] = {mode, what, config->kubeconfig, config->context, NULL};
         char complaint[1024] = "";
-        int r;
+        int r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
 
-        if (handler->kubernetes_account) {
-                argument[0] = "--check-account";
-                account = format_string("%s/%s",
-                                        handler->kubernetes_namespace ? handler->kubernetes_namespace : "",
-                                        handler->kubernetes_account);
-                argument[1] = account;
-        }
-        if (!argument[1]) {
-                reader->out_of_memory = true;
-                return;
-        }
-        r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
         note_system_error(reader, r);
         if (r < 0)
                 add_at_watch(reader, watch, key, strerror(-r));
         else if (r != EXIT_CODE_OK)
                 add_at_watch(reader, watch, key, complaint);
+}
+
+/* After the whole is read, because the operator's own access may stand behind its watches. */
+void check_separate(struct reader *reader, const struct config_watch *watch)
+{
+        const struct config_handler *handler = &watch->handler;
+        const char *space = handler->kubernetes_namespace ? handler->kubernetes_namespace : "";
+        _cleanup_free_ char *account = NULL;
+
+        for (size_t i = 0; i < handler->credentials_count; i++)
+                ask_separate(reader, watch, "handler.credentials", "--check-separate",
+                             handler->credentials[i].value);
+        if (handler->kubernetes_file && handler->kubernetes_account)
+                return; /* another check complains */
+        if (handler->kubernetes_file)
+                ask_separate(reader, watch, "handler.kubernetes.kubeconfig", "--check-separate",
+                             handler->kubernetes_file);
+        if (!handler->kubernetes_account)
+                return;
+        account = format_string("%s/%s", space, handler->kubernetes_account);
+        if (account)
+                ask_separate(reader, watch, "handler.kubernetes.serviceAccount", "--check-account", account);
+        else
+                reader->out_of_memory = true;
 }
 
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file)

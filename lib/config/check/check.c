@@ -634,8 +634,7 @@ void check_config(struct reader *reader)
         }
         check_owned_names(reader);
         for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].name && (!config->watch[i].handler.kubernetes_file) !=
-                                                     (!config->watch[i].handler.kubernetes_account))
+                if (config->watch[i].name)
                         check_separate(reader, &config->watch[i]);
         check_gateway(reader);
         default_text(reader, &config->record, "");
