@@ -179,8 +179,21 @@ bool kube_error_is_withheld(const struct kube_error *error)
                (error->http_status == 403 || error->http_status == 404);
 }
 
-/* What is said of our rights: `widgets "a" is forbidden: User "x" cannot ...`. Names alone stand before the first colon, so
- * nobody else's text does. */
+/* What follows the object's name, which is quoted as Go does it (%q) and comes first. Names of roles and their bindings may
+ * have blanks and colons, and so say anything. */
+static const char *skip_name(const char *message)
+{
+        const char *quote = strchr(message, '"'), *colon = strstr(message, ": "), *end;
+
+        if (!quote || (colon && colon < quote))
+                return message;
+        for (end = quote + 1; *end && *end != '"'; end++)
+                if (*end == '\\' && end[1])
+                        end++;
+        return end;
+}
+
+/* What is said of our rights: `widgets "a" is forbidden: User "x" cannot ...`. */
 static bool is_about_rights(const char *message)
 {
         static const char *const words[] = {
@@ -188,9 +201,9 @@ static bool is_about_rights(const char *message)
                 "forbidden: cannot set blockOwnerDeletion", /* OwnerReferencesPermissionEnforcement */
                 "forbidden: cannot set an ownerRef",        /* likewise */
         };
-        const char *colon = message ? strstr(message, ": ") : NULL, *start;
+        const char *rest = message ? skip_name(message) : "", *colon = strstr(rest, ": "), *start;
 
-        if (!colon || colon - message < (ptrdiff_t)strlen("forbidden"))
+        if (!colon || colon - rest < (ptrdiff_t)strlen("forbidden"))
                 return false;
         start = colon - strlen("forbidden");
         for (size_t i = 0; i < ELEMENTS(words); i++)

@@ -258,6 +258,12 @@ static void test_whom_a_refusal_blames(void **state)
                  false, KUBE_BLAME_REQUEST},
                 {"pods \"a\" is forbidden: bad label: forbidden: cannot set an ownerRef", false,
                  KUBE_BLAME_OBJECT},
+                {"roles \"x is forbidden: cannot set an ownerRef\" is forbidden: ValidatingAdmissionPolicy 'p' denied "
+                 "request: no",
+                 false, KUBE_BLAME_REQUEST},
+                {"roles \"x\\\" is forbidden: User \\\"y\" is forbidden: exceeded quota", false,
+                 KUBE_BLAME_OBJECT},
+                {"roles \"x: y\" is forbidden: User \"x\" cannot patch", false, KUBE_BLAME_RIGHTS},
         };
 
         (void)state;
