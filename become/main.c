@@ -21,7 +21,7 @@
 #define ARGUMENTS_FIRST 4 /* of the program's own */
 #define EXIT_NOT_FOUND  127
 
-#if defined(__x86_64__)
+#if defined(BARE) && defined(__x86_64__)
 static long call(long number, long a, long b, long c)
 {
         long result;
@@ -39,7 +39,7 @@ __asm__(".globl _start\n"
         "       mov %rsp, %rdi\n"
         "       and $-16, %rsp\n"
         "       call become_start\n");
-#elif defined(__aarch64__)
+#elif defined(BARE) && defined(__aarch64__)
 static long call(long number, long a, long b, long c)
 {
         register long which __asm__("x8") = number, first __asm__("x0") = a, second __asm__("x1") = b,
@@ -122,7 +122,7 @@ static void become_or_tell(int count, char **argument, char **environment)
         (void)call(SYS_exit_group, EXIT_NOT_FOUND, 0, 0);
 }
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#ifdef BARE
 /* What the kernel puts on the first stack: the count, the arguments, NULL, the environment. */
 __attribute__((used, noreturn)) void become_start(long *stack);
 __attribute__((used, noreturn)) void become_start(long *stack)
