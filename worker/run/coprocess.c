@@ -180,6 +180,23 @@ static void fail_run(struct coprocess *coprocess, const char *why)
         end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_FAILED, why, strlen(why));
 }
 
+static void cannot_start(struct coprocess *coprocess, int status)
+{
+        bool is_there = coprocess->process || status == -ENOMEM;
+        char why[512];
+
+        /* A process that does not listen any more is of no use to the next run either. */
+        if (coprocess->process)
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
+                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
+        if (is_there) {
+                fail_run(coprocess, why);
+                return;
+        }
+        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
+}
+
 static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
                          size_t size)
 {
@@ -215,6 +232,8 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
         if (coprocess->worker->stopping) {
                 fail_run(coprocess, why);
                 coprocess->worker->on_part_ended(coprocess->worker);
+        } else if (result->start_error < 0 && !failing && coprocess->run) {
+                cannot_start(coprocess, result->start_error);
         } else if (expected && !failing && coprocess->run) {
                 fiber_wake(coprocess->run->fiber); /* it has waited for the old process to go */
         } else {
@@ -313,23 +332,6 @@ static int launch(struct coprocess *coprocess)
 
         coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
         return r;
-}
-
-static void cannot_start(struct coprocess *coprocess, int status)
-{
-        bool is_there = coprocess->process || status == -ENOMEM;
-        char why[512];
-
-        /* A process that does not listen any more is of no use to the next run either. */
-        if (coprocess->process)
-                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
-                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
-        if (is_there) {
-                fail_run(coprocess, why);
-                return;
-        }
-        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
 }
 
 /* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for. One that died is
