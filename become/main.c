@@ -25,20 +25,21 @@ static unsigned read_number(const char *text)
         return (unsigned)strtoul(text, NULL, 10);
 }
 
-/* The program shall have none of the rights to become another user and to signal others' processes. A
- * capability that is not inheritable is not ambient either. */
+/* The program shall have none of the rights to become another user and to signal others' processes. What is ambient is handed
+ * down; what is only inheritable is not, but looks bad, and is given up where the unit allows capset(). */
 static int forget_user_rights(void)
 {
         const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
-        if (syscall(SYS_capget, &header, data) < 0)
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return -errno;
-        if (!(data[0].inheritable & rights))
+        if (syscall(SYS_capget, &header, data) < 0 || !(data[0].inheritable & rights))
                 return 0;
         data[0].inheritable &= ~rights;
-        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+        (void)syscall(SYS_capset, &header, data);
+        return 0;
 }
 
 static int become(char **argument)

@@ -383,12 +383,13 @@
 
 #define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
-/* This run waits for the API server, and the worker is free for others. before_handler: for longer than a moment, and its handler is
- * still to come; else its handler has answered. Not said of a run that ends at once. busy_usec: for how long nobody else could
- * have the worker. */
+/* How far a run is. waits: for the API server, and the worker is free for others: before its handler, if that takes longer than a
+ * moment; after that, `answered`. waits false: its handler's turn has come. Not said of a run that ends at once. busy_usec: for how
+ * long nobody else could have the worker. */
 #define MESSAGE_answered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(sequence)                                                                                       \
-        BOOL(before_handler)                                                                                \
+        BOOL(waits)                                                                                         \
+        BOOL(answered)                                                                                      \
         U64(busy_usec)
 
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being

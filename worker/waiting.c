@@ -93,7 +93,8 @@ static int tell_aside(struct run *run)
 {
         const struct message_answered answered = {
                 .sequence = run->order->sequence,
-                .before_handler = !run->handler.done,
+                .waits = true,
+                .answered = run->handler.done,
                 .busy_usec = waiting_busy_usec(run, run->idle_since),
         };
 
@@ -102,6 +103,17 @@ static int tell_aside(struct run *run)
         run->wait_told = true;
         run->answer_told = run->handler.done;
         return child_send(run->worker->child, MESSAGE_ANSWERED, &answered);
+}
+
+/* Its handler is at work now: the supervisor took the worker for free. */
+static int tell_turn(struct run *run)
+{
+        const struct message_answered turn = {.sequence = run->order->sequence};
+
+        if (!run->wait_told)
+                return 0;
+        run->wait_told = false;
+        return child_send(run->worker->child, MESSAGE_ANSWERED, &turn);
 }
 
 /* Before its handler a run is told of only if it waits for longer than a moment: most do not. */
@@ -421,6 +433,9 @@ int waiting_turn(struct run *run)
                 return call_off(run);
         }
         worker->at_handler = run;
+        r = tell_turn(run);
+        if (r < 0 && !worker->stopping)
+                cannot_carry_out(worker, r);
         return 0;
 }
 

@@ -93,6 +93,10 @@ void sys_keep_user_rights_here(void)
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
+        /* These alone are handed down; and a unit may forbid capset(). */
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_SETUID, 0, 0);
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_SETGID, 0, 0);
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_KILL, 0, 0);
         if (syscall(SYS_capget, &header, data) < 0 || !(data[0].inheritable & rights))
                 return;
         data[0].inheritable &= ~rights;

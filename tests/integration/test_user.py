@@ -314,6 +314,31 @@ signal.pause()
 """
 
 
+def test_a_library_of_the_handlers_environment_is_loaded_by_its_user_alone(devserver, entitled, widgets, handler, other, sandbox):
+    folder = sandbox.subfolder("library", other)
+    folder.chmod(0o755)
+    seen = folder / "seen"
+    seen.write_text("")
+    seen.chmod(0o666)
+    (folder / "library.c").write_text("""#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void load(void)
+{
+        int fd = open(SEEN, O_WRONLY | O_APPEND);
+
+        dprintf(fd, "%u\\n", geteuid());
+        close(fd);
+}
+""")
+    subprocess.run(["cc", "-shared", "-fPIC", f'-DSEEN="{seen}"', "-o", folder / "library.so", folder / "library.c"], check=True)
+    entitled.configure(devserver, [separate(handler, other, environment={"LD_PRELOAD": str(folder / "library.so")})])
+    entitled.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    assert set(seen.read_text().split()) == {str(other.uid)}
+
+
 def test_a_user_who_holds_up_the_start_of_its_handlers_holds_up_nothing_else(devserver, entitled, widgets, handler, other,
                                                                            sandbox):
     owned = sandbox.subfolder("owned", other) / "handler"

@@ -281,6 +281,7 @@ def test_large_objects_leave_no_room_for_more(configured, devserver, folder, wid
     operator.stop()
 
 
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
 def test_many_runs_that_wait_take_little_memory(configured, devserver, folder, widgets):
     def anonymous(worker):
         with open(f"/proc/{worker.pid}/status", encoding="ascii") as status:

@@ -506,7 +506,8 @@ bool operator_hear_worker(struct simulation *sim, unsigned worker)
         if (done.result == RESULT_COUNT) {
                 judge(sim, "ANSWERED",
                       assign_answered(&sim->controller.worker[worker],
-                                      &(struct message_answered){.sequence = done.sequence}));
+                                      &(struct message_answered){
+                                              .sequence = done.sequence, .waits = true, .answered = true}));
                 return true;
         }
         r = assign_take(&sim->controller.worker[worker], &done, &given);

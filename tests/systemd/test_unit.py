@@ -446,7 +446,7 @@ def test_each_run_has_a_control_group_with_the_drop_in(node):
 
 def test_handlers_run_as_their_user_with_the_drop_in(node):
     options = {"user": "games", "limits": {"memory": "64Mi"}, "timeout": "1s", "grace": "100ms"}
-    node.configure("id -un >&2; cat $0 /var/lib/reconciled/ledger.sqlite >/dev/null && exit 1; (setsid sleep 1000) & sleep 1000",
+    node.configure("id -un >&2; grep CapEff /proc/self/status >&2; cat $0 /var/lib/reconciled/ledger.sqlite >/dev/null && exit 1; (setsid sleep 1000) & sleep 1000",
                    handler_options=options)
     drop_in = (SOURCE / "units/drop-ins/user.conf").read_text(encoding="utf-8")
     for text, said in (("", "needs CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)"),
@@ -462,6 +462,7 @@ def test_handlers_run_as_their_user_with_the_drop_in(node):
     assert "CapEff:\t00000000000000e0" in node.run("cat", f"/proc/{node.main_pid()}/status").stdout
     node.create_widget("a")
     node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="games")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="CapEff:\t0000000000000000")
     node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}", text="did not end within its timeout")
     node.run("systemctl", "stop", node.unit)
     assert node.run("pgrep", "-u", "games", check=False).stdout == ""

@@ -93,6 +93,23 @@ static void handler_over(struct worker *worker, const struct assignment *given)
         worker->expected_usec -= given->expected_usec;
 }
 
+static void step_aside(struct worker *worker, struct assignment *given)
+{
+        handler_over(worker, given);
+        given->aside = true;
+        worker->aside_count++;
+}
+
+/* Its handler is at work, whatever else the worker was given meanwhile. */
+static void step_back(struct worker *worker, struct assignment *given)
+{
+        given->aside = false;
+        worker->aside_count--;
+        worker->expected_usec += given->expected_usec;
+        if (&given->run == worker_run(worker))
+                worker->started_boottime = worker->controller->now.boottime;
+}
+
 static void drop_assignment(struct worker *worker, struct assignment *given, bool has_begun)
 {
         struct controller *controller = worker->controller;
@@ -130,15 +147,14 @@ int assign_answered(struct worker *worker, const struct message_answered *answer
         struct assignment *given = find_given(worker, answered->sequence);
         struct controller *controller = worker->controller;
 
-        if (!given || given->answered || (given->aside && answered->before_handler) ||
-            controller->config->window <= 1)
+        if (!given || given->answered || (given->aside == answered->waits && !answered->answered) ||
+            (answered->answered && !answered->waits) || controller->config->window <= 1)
                 return -EPROTO;
-        if (!given->aside) {
-                handler_over(worker, given);
-                given->aside = true;
-                worker->aside_count++;
-        }
-        if (!answered->before_handler) {
+        if (answered->waits && !given->aside)
+                step_aside(worker, given);
+        if (!answered->waits)
+                step_back(worker, given);
+        if (answered->answered) {
                 note_pace(&controller->watch[given->run.watch],
                           at_most_since(worker, given, answered->busy_usec));
                 given->answered = true;
