@@ -122,7 +122,7 @@ MUTANTS = {
     "returned run of an object that has left comes back": (OUTCOME, "if (r == -ENOENT && given->run.kind == CHANGE_UPDATED)", "if (false)"),
     "deletion that comes while its leaving is told is forgotten": (OUTCOME,
         "ending->row.deleting = ending->row.deleting || ending->row.unselected;", "ending->row.deleting = ending->row.unselected;"),
-    "deletion whose object is there again, and left, writes its row": 50834(OUTCOME,
+    "deletion whose object is there again, and left, writes its row": (OUTCOME,
         "ending->is_withdrawn = ending->kind == CHANGE_DELETED; /*", "/*"),
     "tries of what is gone are remembered": ("lib/controller/change/finalizer-only.c", "        if (has_ended(", "        if (false && has_ended("),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),

@@ -62,10 +62,11 @@ def test_a_list_that_was_not_asked_for_is_none(listing, how):
     listing.ran("kept")
     body = json.dumps({"apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": {"resourceVersion": "999999"},
                        "items": [lie(how)]})
-    listing.devserver.fault(LIST, times=2, status=200, body=body, contentType="application/json")
+    # The probe beside the watch asks for a list of one; it may be the first to be answered so.
+    listing.devserver.fault(LIST, times=3, status=200, body=body, contentType="application/json")
     listing.devserver.fault(WATCH, error={"code": 410})
     listing.devserver.close_watches("cut")
-    wait_until(lambda: len(told(listing)) == 2, "both to be told")
+    wait_until(lambda: len(told(listing)) >= 2, "both to be told")
     listing.operator.wait_for_log("was not asked for", message_id=MESSAGE_ID["WATCH_DEGRADED"])
     answered(listing)
 
