@@ -127,8 +127,8 @@ def test_a_plugin_is_not_run_as_fast_as_its_token_is_refused(secured, configured
     """At once for the first refusal, then after 1 s, 2 s, 4 s, however many watches ask; what is right again is taken."""
     plugin.prints(token="wrong-secret")
     operator = configured(watches=5)
-    operator.start_ready()
     started = time.monotonic()
+    operator.start_ready()
     wait_until(lambda: len(plugin.runs()) >= 5, "five runs")
     assert time.monotonic() - started >= 1 + 2 + 4 - 0.5
     plugin.prints(token="first-secret")
