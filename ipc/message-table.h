@@ -636,7 +636,7 @@
 /* A REPORT was passed on: the worker that sent it need not be there for it any more. */
 #define MESSAGE_reported_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(identity)
 
-/* What was given and has no handler yet is to come back (RESULT_RETURNED). */
+/* Runs whose handlers have not begun come back (RESULT_RETURNED). */
 #define MESSAGE_recall_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(reason)
 
 /* This run is to end, or to come back if it has no handler yet. */

@@ -24,11 +24,11 @@ struct supervisor_end {
         sd_event_source *timer;
 };
 
+/* The run whose code a worker executes, by its slot; or the only run that it has. NULL: that is unknown. After a SIGKILL the
+ * slot says nothing: whatever had the processor then has not caused it. *ret: the object that a watcher or worker is at. */
+struct assignment *child_is_at(const struct child_slot *child, struct slot_view *ret);
 /* child, key: may be NULL; key: of the object that it ends for. The first call counts, the others are
  * consequences. */
-/* Of a worker: whose code it runs, by its slot; or the only run that it has. NULL: that is unknown, or it is a watcher, and
- * then *ret says which object it is at. What a SIGKILL ends is to blame for nothing that it runs at that moment. */
-struct assignment *child_is_at(const struct child_slot *child, struct slot_view *ret);
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
                       const char *key, const char *format, ...) _printf_(5, 6);
 /* The same (EXIT_CODE_SOFTWARE) a moment later, unless a stop was requested by then. The first of several

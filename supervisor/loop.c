@@ -48,7 +48,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
                 if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
-                if (worker_unanswered(worker) < 2)
+                if (worker_busy_with(worker) < 2)
                         return 0;
                 if (worker->expected_usec / 2 < usec)
                         usec = worker->expected_usec / 2;

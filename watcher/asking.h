@@ -17,7 +17,7 @@ _warn_unused_ int asking_ask(struct watcher *watcher, const struct kube_request 
 /* Waits for the next attempt; fiber_end_sleep(sleeper) brings it forward. sleeper may be NULL. 0; -ECANCELED, the fiber or
  * the watcher is to end. */
 _warn_unused_ int asking_pause(struct watcher *watcher, uint64_t usec, struct fiber **sleeper) _suspends_;
-/* Of what cannot be asked, the watcher ends. Returns -ECANCELED. */
+/* Ends the watcher, because a question could not be asked (status: negative errno). Returns -ECANCELED. */
 int asking_failed(struct watcher *watcher, int status);
 /* Unwinds all fibers: nothing waits any more. */
 void asking_done(struct watcher *watcher);

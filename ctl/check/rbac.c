@@ -68,7 +68,7 @@ static bool has_kind(const struct config_owned *kind, size_t count, const char *
         return false;
 }
 
-/* What is owned and related has a watch of its own. */
+/* Owned and related kinds have watches of their own, so one list holds them all. */
 static bool is_kind_of(const struct config *config, const char *name)
 {
         for (size_t i = 0; i < config->watch_count; i++) {

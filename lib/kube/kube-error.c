@@ -193,7 +193,7 @@ static const char *skip_name(const char *message)
         return end;
 }
 
-/* What is said of our rights: `widgets "a" is forbidden: User "x" cannot ...`. */
+/* The authorizer refuses us, in words like `widgets "a" is forbidden: User "x" cannot ...`. */
 static bool is_about_rights(const char *message)
 {
         static const char *const words[] = {

@@ -196,12 +196,11 @@ static void write_worker(const struct question *question)
 
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
-                const struct queue_run *at_work = worker_run(worker);
 
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct assignment *given = &worker->given[j];
 
-                        if ((!given->aside && &given->run != at_work) ||
+                        if (!assignment_has_begun(worker, given) ||
                             &supervisor->controller.watch[given->run.watch] != question->watch ||
                             strcmp(given->run.key, question->key) != 0)
                                 continue;

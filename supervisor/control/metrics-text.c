@@ -195,13 +195,12 @@ static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, boo
 
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
-                const struct queue_run *at_work = worker_run(worker);
 
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct assignment *given = &worker->given[j];
                         uint64_t age = now - (given->aside ? given->since : worker->started_boottime);
 
-                        if (given->run.watch != index || (!given->aside && &given->run != at_work))
+                        if (given->run.watch != index || !assignment_has_begun(worker, given))
                                 continue;
                         result = longest ? (age > result ? age : result) : result + age;
                 }

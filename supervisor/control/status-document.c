@@ -242,10 +242,9 @@ static size_t begun_of(const struct controller *controller, const struct queue_s
 
         for (size_t i = 0; i < controller->worker_count; i++) {
                 const struct worker *worker = &controller->worker[i];
-                const struct queue_run *run = worker_run(worker);
 
                 for (size_t j = 0; j < worker->given_count; j++)
-                        begun += (worker->given[j].aside || &worker->given[j].run == run) &&
+                        begun += assignment_has_begun(worker, &worker->given[j]) &&
                                  is_of_share(&worker->given[j].run, share);
         }
         return begun;

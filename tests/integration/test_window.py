@@ -181,18 +181,22 @@ def test_a_full_window_takes_no_more(configured, devserver, folder, widgets):
     operator.wait_exit(expect=0)
 
 
-def test_who_kills_a_worker_with_many_runs_punishes_none(configured, devserver, folder, widgets):
-    operator = configured()
+def kill_with_writes(operator, devserver, widgets, count):
     held = hold_writes(devserver)
     operator.start_ready().wait_synced()
-    for number in range(5):
+    for number in range(count):
         widgets.create(f"widget-{number}")
-    wait_until(lambda: row(operator)["writing"] == 5, "five writes in flight")
+    wait_until(lambda: row(operator)["writing"] == count, f"{count} writes in flight")
     operator.child("worker").kill(signal.SIGKILL)
     operator.wait_exit(expect=70)
+    devserver.clear_faults(held)
+
+
+def test_who_kills_a_worker_with_many_runs_punishes_none(configured, devserver, folder, widgets):
+    operator = configured()
+    kill_with_writes(operator, devserver, widgets, 5)
     found = ledger.read(operator, "SELECT crashes, crashed_realtime > 0 FROM ledger")
     assert found == [(0, 1)] * 5
-    devserver.clear_faults(held)
     operator.start_ready().wait_synced()
     wait_until(lambda: all(is_written(widgets, f"widget-{number}") for number in range(5)), "all to be written")
     wait_until(lambda: row(operator)["running"] == 0, "rest")
@@ -203,14 +207,7 @@ def test_who_kills_a_worker_with_many_runs_punishes_none(configured, devserver, 
 def test_a_suspect_keeps_no_answer_for_a_server_that_asks_for_time(configured, devserver, folder, widgets):
     """Beside it nothing else runs."""
     operator = configured(top={"stop": {"grace": "20s"}})
-    held = hold_writes(devserver)
-    operator.start_ready().wait_synced()
-    for number in range(2):
-        widgets.create(f"widget-{number}")
-    wait_until(lambda: row(operator)["writing"] == 2, "two writes in flight")
-    operator.child("worker").kill(signal.SIGKILL)
-    operator.wait_exit(expect=70)
-    devserver.clear_faults(held)
+    kill_with_writes(operator, devserver, widgets, 2)
     devserver.fault({"verb": "patch", "resource": "widgets/status", "name": "widget-0"}, status=429, retryAfter=50, times=2)
     operator.start_ready().wait_synced()
     wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE refused = 1"), "a record of the first one")

@@ -12,10 +12,15 @@ const struct queue_run *worker_run(const struct worker *worker)
         return NULL;
 }
 
-size_t worker_unanswered(const struct worker *worker)
+size_t worker_busy_with(const struct worker *worker)
 {
         assert(worker->aside_count <= worker->given_count);
         return worker->given_count - worker->aside_count;
+}
+
+bool assignment_has_begun(const struct worker *worker, const struct assignment *given)
+{
+        return given->aside || &given->run == worker_run(worker);
 }
 
 struct assignment *worker_find(struct worker *worker, const char *key, const char *uid)
@@ -59,7 +64,7 @@ void assign_recall(struct controller *controller, const char *reason)
         for (size_t i = 0; i < controller->worker_count; i++) {
                 struct worker *worker = &controller->worker[i];
 
-                if (worker_unanswered(worker) > 1 && worker->is_up)
+                if (worker_busy_with(worker) > 1 && worker->is_up)
                         controller->effects->recall(controller->userdata, worker, reason);
         }
 }

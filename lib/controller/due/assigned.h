@@ -5,8 +5,10 @@
 
 /* The run whose handler is at work, or NULL. */
 const struct queue_run *worker_run(const struct worker *worker);
-/* How many it has that are not aside. */
-size_t worker_unanswered(const struct worker *worker);
+/* How many of its runs have a handler at work, or wait for that one's end. */
+size_t worker_busy_with(const struct worker *worker);
+/* Whether this run of the worker has begun, as people count: what waits there for another one's handler has not. */
+bool assignment_has_begun(const struct worker *worker, const struct assignment *given);
 /* The run of this object that the worker has, or NULL; of whichever watch. */
 struct assignment *worker_find(struct worker *worker, const char *key, const char *uid);
 /* The run of this object that a worker has, or NULL. */

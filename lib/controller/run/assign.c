@@ -46,7 +46,7 @@ static bool window_is_open(const struct worker *worker)
 
 static bool worker_has_room(const struct worker *worker)
 {
-        size_t count = worker_unanswered(worker);
+        size_t count = worker_busy_with(worker);
 
         return window_is_open(worker) &&
                (count == 0 || (count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC));
@@ -56,19 +56,19 @@ static bool worker_has_room(const struct worker *worker)
  * one of them needs something, all get what they have room for. */
 static bool runs_low(const struct worker *worker)
 {
-        return worker_unanswered(worker) <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
+        return worker_busy_with(worker) <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
 }
 
 /* Whatever was expected of it: what is put behind it comes back, and would be put there again and again. */
 static bool is_late(const struct worker *worker, uint64_t now)
 {
-        return worker_unanswered(worker) > 0 && now - worker->started_boottime > AHEAD_USEC;
+        return worker_busy_with(worker) > 0 && now - worker->started_boottime > AHEAD_USEC;
 }
 
 static bool may_have_more(const struct worker *worker, uint64_t now)
 {
         return is_available(worker) && window_is_open(worker) &&
-               (worker_unanswered(worker) == 0 || (runs_low(worker) && !is_late(worker, now)));
+               (worker_busy_with(worker) == 0 || (runs_low(worker) && !is_late(worker, now)));
 }
 
 /* Of a watch that nothing is known of yet: as much as is given at once. */
@@ -125,7 +125,7 @@ static void drop_assignment(struct worker *worker, struct assignment *given, boo
         memmove(given, given + 1, (worker->given_count - index) * sizeof(*given));
 }
 
-/* What was sent to it under this number; NULL: that is a lie. */
+/* The run that was sent to the worker under this number. NULL: it was sent none, so it lies. */
 static struct assignment *find_given(struct worker *worker, uint64_t sequence)
 {
         for (size_t i = 0; i < worker->given_count; i++)
@@ -199,10 +199,9 @@ struct queue_counts assign_count(const struct controller *controller, const stru
         counts.running = 0;
         for (size_t i = 0; i < controller->worker_count; i++) {
                 const struct worker *worker = &controller->worker[i];
-                const struct queue_run *run = worker_run(worker);
 
                 for (size_t j = 0; j < worker->given_count; j++)
-                        counts.running += (worker->given[j].aside || &worker->given[j].run == run) &&
+                        counts.running += assignment_has_begun(worker, &worker->given[j]) &&
                                           (!watch || worker->given[j].run.watch == watch_number(watch));
         }
         assert(counts.running <= given);
@@ -233,7 +232,7 @@ static struct worker *next_worker(struct controller *controller)
                 struct worker *worker = &controller->worker[i];
 
                 if (worker->filling && is_available(worker) && worker_has_room(worker) &&
-                    (!found || worker_unanswered(worker) < worker_unanswered(found)))
+                    (!found || worker_busy_with(worker) < worker_busy_with(found)))
                         found = worker;
         }
         return found;
@@ -254,7 +253,7 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
                                      .reloads = controller->reloads,
                                      .epoch = watch->epoch,
                                      .expected_usec = expected_usec(watch)};
-        if (worker_unanswered(worker) == 1)
+        if (worker_busy_with(worker) == 1)
                 worker->started_boottime = now;
         worker->expected_usec += given->expected_usec;
         r = ledger_owe(controller->ledger, watch->config->name, run->key, run->uid);
