@@ -24,7 +24,7 @@
 
 #define REQUESTS_MAX 8 /* in flight, with a connection each */
 
-#define EVENTS_GRACE_USEC (500 * USEC_PER_MSEC)
+#define EVENTS_GRACE_USEC (1500 * USEC_PER_MSEC)
 
 #define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* between TERM and KILL for an idle handler */
 

@@ -215,10 +215,9 @@ def judge(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
 @pytest.mark.slow
-def test_what_fails_once_is_unsteady_and_what_fails_always_is_red(judge, options):
-    said, status = judge(always=1, once=1, options=options)
+def test_what_fails_once_is_unsteady_and_what_fails_always_is_red(judge):
+    said, status = judge(always=1, once=1, options=("-n", "2"))
     assert status == 1 and said[-1] == "1 passed, 1 failed, 0 skipped"
     assert said[0] == "failed: a: test_it.test_always_0"
     assert said[1].startswith("1 unsteady") and said[2].startswith("a: test_it.test_once_0\t20")
@@ -239,15 +238,13 @@ def test_an_unsteady_test_is_told_and_is_not_red(judge):
     assert status == 0 and said[-1] == "1 passed, 0 failed, 0 skipped" and said[0].startswith("1 unsteady")
 
 
-@pytest.mark.parametrize("test", [
-    "fails_once('x', 'left: ERROR: AddressSanitizer: heap-use-after-free')",
-    "is_first('x') and pytest.fail('early')\n    pytest.skip('not now')",
-    "is_first('x') and os.kill(os.getpid(), 9)",
-])
 @pytest.mark.slow
-def test_what_is_certain_and_what_does_not_pass_is_red(judge, test):
-    said, status = judge(tests=[f"def test_it():\n    {test}\n"], options=("-n", "1"))
-    assert status == 1 and said[-1] == "1 passed, 1 failed, 0 skipped", said
+def test_what_is_certain_and_what_does_not_pass_is_red(judge):
+    tests = ["fails_once('x', 'left: ERROR: AddressSanitizer: heap-use-after-free')",
+             "is_first('y') and pytest.fail('early')\n    pytest.skip('not now')",
+             "is_first('z') and os.kill(os.getpid(), 9)"]
+    said, status = judge(tests=[f"def test_{n}():\n    {test}\n" for n, test in enumerate(tests)], options=("-n", "1"))
+    assert status == 1 and said[-1] == "1 passed, 3 failed, 0 skipped", said
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """reconciledctl init: a folder that works at once, in each language whose toolchain is at hand."""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from harness.session import Session
 from harness.setup import BUILD, SOURCE
 
 NEEDS = {"sh": "jq", "python": "python3", "node": "node", "go": "go", "rust": "cargo", "c": "cc"}
+GO = [pytest.mark.slow, pytest.mark.xdist_group("kit-go")]  # one process, after another has compiled Go's library
 FIELDS = "--field size:int --field text --field tags:string[] --field open:bool --field share:number"
 DEPLOY = {"crd.yaml", "deployment.yaml", "kustomization.yaml", "namespace.yaml", "networkpolicy.yaml", "podmonitor.yaml", "rbac.yaml"}
 
@@ -33,12 +35,18 @@ def refused(session, words, expect=64):
     return session.errors()
 
 
+def add_toolchain(session, language):
+    """Of Go the one that builds the kit, which compiles its library once for all tests."""
+    tool = shutil.which(NEEDS[language], path=f"/usr/lib/go-1.19/bin:{os.environ['PATH']}")
+    if not tool:
+        pytest.skip(f"{NEEDS[language]} is not installed")
+    session.type(f'export PATH="$PATH:{pathlib.Path(tool).parent}" CGO_ENABLED=0 GOCACHE="{BUILD}/sdk/go"')
+
+
 @pytest.mark.parametrize("language", ["sh", "python", "c", "node", pytest.param("go", marks=pytest.mark.long),
                                       pytest.param("rust", marks=pytest.mark.long)])
 def test_a_new_operator_works_at_once(session, language):
-    if not shutil.which(NEEDS[language]):
-        pytest.skip(f"{NEEDS[language]} is not installed")
-    session.type(f'PATH="$PATH:{pathlib.Path(shutil.which(NEEDS[language])).parent}"')
+    add_toolchain(session, language)
     said = session.type(f"reconciledctl init pages --kind Page {FIELDS} --lang {language} --finalizer --child ConfigMap")
     assert "pages: an operator for Page (pages.example.com)" in said
     shown = session.type("cd pages && make test")
@@ -64,9 +72,7 @@ def test_a_new_operator_works_at_once(session, language):
 
 def served(session, language, requests):
     """The answers of a new operator's handler. Its requests are written as the operator writes them."""
-    if not shutil.which(NEEDS[language]):
-        pytest.skip(f"{NEEDS[language]} is not installed")
-    session.type(f'PATH="$PATH:{pathlib.Path(shutil.which(NEEDS[language])).parent}"')
+    add_toolchain(session, language)
     session.type(f"reconciledctl init pages --kind Page --field size:int --lang {language}")
     config = yaml.safe_load((session.folder / "pages/reconciled.yaml").read_text(encoding="utf-8"))
     (session.folder / "pages/requests").write_text("".join(f"{request}\n" for request in requests), encoding="utf-8")
@@ -79,8 +85,8 @@ def request_for(id, spec):
             % (id, spec))
 
 
-@pytest.mark.parametrize("language", ["python", "c", "node", pytest.param("go", marks=pytest.mark.slow),
-                                      pytest.param("rust", marks=pytest.mark.long)])
+@pytest.mark.plain_only("the handlers are no programs of ours")
+@pytest.mark.parametrize("language", ["python", "c", "node", pytest.param("go", marks=GO), pytest.param("rust", marks=pytest.mark.long)])
 def test_an_object_that_cannot_be_read_fails_alone(session, language):
     deep = f'{{"size":1,"more":{"[" * 11_000}{"]" * 11_000}}}'
     first, second = served(session, language, [request_for(7, deep), request_for(8, '{"size":1}')])
@@ -92,7 +98,9 @@ def test_an_object_that_cannot_be_read_fails_alone(session, language):
     assert second == {"id": 8, "status": {"phase": "Ready"}}
 
 
+@pytest.mark.plain_only("the handler is no program of ours")
 @pytest.mark.slow
+@pytest.mark.xdist_group("kit-go")
 def test_members_that_only_look_like_the_fields(session):
     """A number that the field could not hold tells which member was read."""
     wrong = '{"size":1,"SIZE":"no number","ſize":"no number"}'

@@ -19,7 +19,7 @@
 /* How many a test tries: each takes a process, and a second or more under valgrind. */
 static inline unsigned scribble_count(void)
 {
-        return under_valgrind() ? 12 : 300;
+        return under_valgrind() ? 6 : 300;
 }
 
 static inline uint64_t scribble_random(uint64_t *state)

@@ -11,6 +11,7 @@
 
 #include "ledger/ledger.h"
 #include "tests/unit/ledger/ledger-folder.h"
+#include "tests/unit/valgrind.h"
 
 static int set_up(void **state)
 {
@@ -188,6 +189,8 @@ static void test_only_a_commit_shows_them_and_all_of_them(void **state)
         char *aside;
 
         (void)state;
+        if (under_valgrind()) /* half a minute */
+                skip();
         ledger = open_ledger(&aside);
         change_many(ledger, 1, 0);
         assert_int_equal(rows_on_disk("1"), 0);

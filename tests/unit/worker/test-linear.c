@@ -12,14 +12,13 @@
 #include "base/text.h"
 #include "object/keyed-hash.h"
 #include "object/scan.h"
-#include "tests/unit/valgrind.h"
 #include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/secret-data.h"
 #include "worker/run/shown.h"
 #include "json/difference.h"
 #include "json/json.h"
 
-#define SIZE 10000
+#define SIZE ((size_t)10000)
 
 static double processor_seconds(void)
 {
@@ -48,15 +47,14 @@ static void assert_linear(void (*make)(size_t count, struct text *out),
                           void (*walk)(const char *text, size_t count))
 {
         _cleanup_text_ struct text small = TEXT_EMPTY, large = TEXT_EMPTY;
-        const size_t size = under_valgrind() ? SIZE / 10 : SIZE; /* which is thirty times slower */
         double once, more;
 
-        make(size, &small);
-        make(4 * size, &large);
-        once = fastest(walk, small.data, size);
-        more = fastest(walk, large.data, 4 * size);
+        make(SIZE, &small);
+        make(4 * SIZE, &large);
+        once = fastest(walk, small.data, SIZE);
+        more = fastest(walk, large.data, 4 * SIZE);
         if (more > 10 * once)
-                fail_msg("%zu take %.3f s, and %zu take %.3f s", size, once, 4 * size, more);
+                fail_msg("%zu take %.3f s, and %zu take %.3f s", SIZE, once, 4 * SIZE, more);
 }
 
 /* ---- fields that a manager of our name is said to have */
