@@ -60,10 +60,10 @@ def test_a_long_list_costs_few_requests(start, devserver, handler, widgets, entr
         children = f"/{entry.split('/')[1].lower()}s/a"
         return len(devserver.requests(lambda request: request["method"] == "GET" and children in request["path"]))
 
-    assert asked() <= 100
+    assert asked() <= 50 * (1 + len(handler.requests("forged")))  # a busy machine may cut a run off, which begins again
     widgets.delete("forged")
     is_gone(widgets, "forged")
-    assert asked() <= 200
+    assert asked() <= 50 * (3 + len(handler.requests("forged")))
 
 
 FORGED = {"owned": {CHILDREN: "v1/ConfigMap/kube-system/x"}, "named": {CHILDREN: "v1/Secret/kube-system/x"},
