@@ -58,6 +58,7 @@ def see_who_waits(operator):
 
 
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_a_crowd_of_one_tenant_does_not_delay_another(devserver, operator, handler):
     """Both workers are busy, and thousands of objects of one tenant wait: the first run of another tenant's new object comes
     within two runs of each worker."""
@@ -125,6 +126,7 @@ def test_questions_about_one_tenants_objects_do_not_delay_another(devserver, ope
     operator.stop()
 
 
+@pytest.mark.quiet
 def test_a_crowd_that_is_there_already_does_not_delay_another(sandbox, operator, handler):
     """The same at the first start, when everything runs once."""
     manifest = sandbox.folder / "crowd.json"
