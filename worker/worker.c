@@ -22,7 +22,9 @@
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone, and all must end within a second */
 
-#define REQUESTS_MAX 8 /* in flight, with a connection each */
+/* In flight, with a connection each: 50 KiB with TLS, and as much again during a request. */
+#define REQUESTS_FIRST 8
+#define REQUESTS_MAX   32
 
 #define EVENTS_GRACE_USEC (1500 * USEC_PER_MSEC)
 
@@ -129,7 +131,7 @@ static int on_worker_config(struct child *child, struct message **config)
                 r = kube_client_new(child->event, user_agent, &worker->client);
         if (r >= 0) {
                 kube_client_set_patience(worker->client, RUN_PATIENCE_USEC);
-                kube_client_set_at_once(worker->client, REQUESTS_MAX);
+                kube_client_set_at_once(worker->client, REQUESTS_FIRST, REQUESTS_MAX);
                 kube_client_on_unusable(worker->client, on_worker_unusable, worker);
                 kube_client_on_warning(worker->client, on_warning, worker);
         }

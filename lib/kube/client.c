@@ -6,6 +6,7 @@
  */
 #include "kube/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -84,14 +85,39 @@ static bool has_room(const struct kube_client *client)
         return client->at_once.max == 0 || client->at_once.running < client->at_once.now;
 }
 
-/* Slower at once, and faster again step by step, as TCP does: many workers ask the same server. */
+/* The quickest answer so far tells how far away the server is. */
+static void note_distance(struct kube_client *client, const struct kube_transfer *transfer)
+{
+        curl_off_t sent = 0, answered = 0;
+
+        (void)curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
+        (void)curl_easy_getinfo(transfer->easy, CURLINFO_STARTTRANSFER_TIME_T, &answered);
+        if (answered > sent && (client->at_once.quickest_usec == 0 ||
+                                (uint64_t)(answered - sent) < client->at_once.quickest_usec))
+                client->at_once.quickest_usec = (uint64_t)(answered - sent);
+}
+
+/* More requests in flight make up for distance: one for each millisecond. They make a slow server no faster, and each takes a
+ * connection. */
+static unsigned most_at_once(const struct kube_client *client)
+{
+        uint64_t most = client->at_once.first + client->at_once.quickest_usec / USEC_PER_MSEC;
+
+        return most < client->at_once.max ? (unsigned)most : client->at_once.max;
+}
+
+/* As TCP does, since many workers ask the same server: quickly more until it is too much, then half, and more step by step. */
 static void note_how_it_went(struct kube_client *client, const struct kube_transfer *transfer)
 {
         if (transfer->overloaded) {
                 client->at_once.now = client->at_once.now > 1 ? client->at_once.now / 2 : 1;
                 client->at_once.successes = 0;
-        } else if (client->at_once.now < client->at_once.max &&
-                   ++client->at_once.successes >= client->at_once.now) {
+                client->at_once.was_too_much = true;
+                return;
+        }
+        note_distance(client, transfer);
+        if (client->at_once.others_wait && client->at_once.now < most_at_once(client) &&
+            ++client->at_once.successes >= (client->at_once.was_too_much ? client->at_once.now : 1)) {
                 client->at_once.now++;
                 client->at_once.successes = 0;
         }
@@ -180,6 +206,7 @@ static bool settle_one(struct kube_client *client)
                         return true;
                 }
         }
+        client->at_once.others_wait = oldest && !has_room(client);
         if (!oldest || !has_room(client))
                 return false;
         launch(oldest);
@@ -454,9 +481,11 @@ void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec
         client->patience_usec = patience_usec;
 }
 
-void kube_client_set_at_once(struct kube_client *client, unsigned max)
+void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigned max)
 {
-        client->at_once.max = client->at_once.now = max;
+        assert(first > 0 && first <= max);
+        client->at_once.first = client->at_once.now = first;
+        client->at_once.max = max;
 }
 
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path)
@@ -630,6 +659,8 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
                         want_turn(client);
         } else if (has_room(client)) {
                 launch(transfer);
+        } else {
+                client->at_once.others_wait = true;
         }
         return 0;
 }

@@ -5,7 +5,7 @@
  * kubeconfig says insecure-skip-tls-verify. Credentials come as messages and live only in memory
  * (CURLOPT_*_BLOB); they are wiped when replaced.
  *
- * HTTP/1.1, one connection a watch, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed;
+ * HTTP/1.1, one connection a watch and for each request in flight, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed;
  * connect timeout 20 s. A request with a timeout ends by it, whatever libcurl does. Accept-Encoding: identity. Buffer 512 KB (limits.md).
  *
  * A transfer ends with exactly one on_done, unless it is cancelled by its owner (then with none). Callbacks
@@ -81,9 +81,10 @@ void kube_client_throttle(struct kube_client *client, const char *resource, uint
 /* A request that would be held back for longer ends at once, unsent, as KUBE_FAILURE_HELD with
  * retry_after_sec. 0, the default: they all wait. */
 void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec);
-/* At most so many requests are in flight, each with a connection of its own; the others wait, the oldest goes first. Half as many
- * after a 429 or a lost connection, and one more after as many successes. 0, the default: all. */
-void kube_client_set_at_once(struct kube_client *client, unsigned max);
+/* At most `first` requests are in flight, each with a connection of its own; the others wait, the oldest goes first. Half as many
+ * after a 429 or a lost connection, and one more after as many successes while others wait (after each success before the first
+ * such loss): up to `first`, and one for each millisecond that the server is away, and `max` at most. Without this call: all. */
+void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigned max);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
 /* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */

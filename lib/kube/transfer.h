@@ -67,12 +67,16 @@ struct kube_client {
         bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
         uint64_t patience_usec;      /* 0: without end */
         struct {
-                unsigned max; /* 0: as many as are asked for */
-                unsigned now; /* of these: as many as the server seems to bear */
+                unsigned max;   /* 0: as many as are asked for */
+                unsigned first; /* of these: enough for a server that is near */
+                unsigned now;   /* as many as the server seems to bear */
                 unsigned running;
-                unsigned successes; /* in a row, since it grew */
-        } at_once;                  /* requests in flight */
-        unsigned depth;             /* depth of turns: above 0 the multi handle must not be touched */
+                unsigned successes;     /* in a row, since it grew */
+                bool others_wait;       /* for one of these to end */
+                bool was_too_much;      /* once */
+                uint64_t quickest_usec; /* of all answers; 0: there was none yet */
+        } at_once;                      /* requests in flight */
+        unsigned depth;                 /* depth of turns: above 0 the multi handle must not be touched */
         bool freed;
 };
 

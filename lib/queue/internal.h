@@ -120,8 +120,13 @@ struct queue {
         size_t turn; /* the watch that is asked first, next time */
         struct table entries, tenants;
         struct entry_list running, suspects;
-        uint64_t alone;      /* the run beside which nothing else starts; 0 */
-        bool was_alone;      /* the last run: now it is the turn of others */
+        uint64_t alone; /* the run beside which nothing else starts; 0 */
+        bool was_alone; /* the last run: now it is the turn of others */
+        struct {
+                uint64_t since,
+                        usec; /* of a phase in which nothing begins; one as long follows, in which others begin */
+                uint64_t until; /* nothing begins before this time; 0 if something may */
+        } drain;
         struct heap delayed; /* tenants */
         uint64_t last_run, last_release;
 };
@@ -185,3 +190,8 @@ void tenant_delay_over(struct queue *queue, struct entry *entry);
 struct entry *tenant_due(struct queue *queue, uint64_t now);
 bool tenant_may_pick(const struct queue_watch *watch);
 struct entry *tenant_pick(struct queue_watch *watch); /* whose turn it is; the turn is over with that */
+
+/* lib/queue/alone.c */
+struct entry *suspect_next(const struct queue *queue); /* NULL: none may run */
+/* Whether nothing else may begin now: the suspect runs, or waits for the end of what runs. suspect may be NULL. */
+bool suspect_goes_first(struct queue *queue, const struct entry *suspect, uint64_t now);

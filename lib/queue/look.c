@@ -103,8 +103,10 @@ enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const cha
 uint64_t queue_next_time(const struct queue *queue)
 {
         const struct heap_node *first = queue->alone == 0 ? heap_first(&queue->delayed) : NULL;
+        uint64_t due = first ? first->due : USEC_INFINITY;
 
-        return first ? first->due : USEC_INFINITY;
+        return queue->alone == 0 && queue->drain.until > 0 && queue->drain.until < due ? queue->drain.until
+                                                                                       : due;
 }
 
 bool queue_is_alone(const struct queue *queue, uint64_t run)

@@ -34,8 +34,8 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
                enum change_kind kind);
 /* Whether an update of another UID of this key is pending: one more would take its place. */
 bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-uint64_t queue_next_time(
-        const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
+/* When something delayed is due and may run, or what a suspect holds back may begin; USEC_INFINITY = never. */
+uint64_t queue_next_time(const struct queue *queue);
 /* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
 enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 /* Keys of one namespace in a watch, where some of them are queued or running. */

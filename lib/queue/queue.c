@@ -76,12 +76,6 @@ void queue_free(struct queue *queue)
 
 /* ---- places */
 
-/* A run that has begun is finished first, and a user waits for a run that was asked for by hand. */
-static bool is_urgent(const struct work *work)
-{
-        return work->urgent || work->reason == RUN_SETTLING;
-}
-
 static enum queue_line line_of(const struct work *work)
 {
         return work->urgent                     ? LINE_BY_HAND
@@ -465,24 +459,6 @@ static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *r
         return false;
 }
 
-static bool suspect_may_run(const struct queue *queue, const struct entry *entry)
-{
-        const struct queue_watch *watch = &queue->watch[entry->watch];
-
-        return !watch->closed && (!watch->paused || is_urgent(entry_head(entry)));
-}
-
-static struct entry *next_suspect(const struct queue *queue)
-{
-        struct entry *entry = queue->suspects.first;
-
-        while (entry && !suspect_may_run(queue, entry))
-                entry = entry->next;
-        return entry;
-}
-
-/* Last, and alone: whatever it does harms nobody else's run. But not never; and where many of them have lost
- * their patience, each second run is another's. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
 {
         struct entry *suspect;
@@ -490,8 +466,8 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         if (queue->alone != 0)
                 return false;
         release_due(queue, now);
-        suspect = next_suspect(queue);
-        if (!suspect || queue->was_alone || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
+        suspect = suspect_next(queue);
+        if (!suspect_goes_first(queue, suspect, now)) {
                 queue->was_alone = false;
                 if (next_ordinary(queue, now, ret))
                         return true;

@@ -10,8 +10,8 @@
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
  *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)
- *   SUSPECT       the operator has crashed over it: runs alone, when nothing else is to be done, or when it
- *                 has waited for QUEUE_PATIENCE_USEC
+ *   SUSPECT       the operator has crashed over it: runs alone, when nothing else is to be done; after
+ *                 QUEUE_PATIENCE_USEC it holds others back, for half of the time (alone.c)
  *   HELD          waits for a run of the same object in another watch of its kind: what one has begun is
  *                 over before another one takes the object over
  * Never: two runs of one key at once, also in two watches of a kind; an update before a deletion of the same

@@ -2,6 +2,7 @@
 """While the API server answers, other runs have the worker; one handler is at work at a time."""
 import os
 import signal
+import time
 
 import pytest
 
@@ -212,6 +213,34 @@ def test_a_suspect_keeps_no_answer_for_a_server_that_asks_for_time(configured, d
     operator.start_ready().wait_synced()
     wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE refused = 1"), "a record of the first one")
     operator.stop()
+
+
+@pytest.mark.slow
+def test_a_suspect_that_waits_for_a_slow_write_holds_nobody_up_for_long(configured, devserver, folder, widgets):
+    """The server does not answer one write for as long as a request may take (30 s)."""
+    operator = configured()
+    kill_with_writes(operator, devserver, widgets, 2)
+    held = hold_writes(devserver, "slow")
+    widgets.create("slow")
+    operator.start_ready().wait_synced()
+
+    def writes():
+        return devserver.requests(lambda request: request.get("name") == "slow" and request.get("verb") == "patch")
+
+    wait_until(writes, "its write to be in flight")
+    began, number = time.monotonic(), 0
+    while time.monotonic() - began < 5:  # from the third second on a suspect holds others back
+        widgets.create(f"other-{number}")
+        wait_until(lambda: is_written(widgets, f"other-{number}"), "another object to be written", deadline=60)
+        number += 1
+    assert len(writes()) == 1, "the others did not wait for its end"
+    assert not is_written(widgets, "slow")
+    devserver.clear_faults(held)
+    devserver.api.raw("POST", "/devserver/connections", body={"close": "cut"})
+    wait_until(lambda: all(is_written(widgets, name) for name in ("widget-0", "widget-1", "slow")), "all to be written")
+    wait_until(lambda: row(operator)["running"] == 0, "rest")
+    operator.stop()
+    assert not ledger.read(operator, "SELECT key FROM ledger WHERE crashes > 0 OR crashed_realtime > 0")
 
 
 def test_what_waits_for_a_long_handler_goes_to_another_worker(configured, devserver, folder, widgets):

@@ -18,6 +18,10 @@
 #define PICKS      8000
 #define RUNS_MAX   3
 
+/* Beside suspects: either all runs take that long, or a single one does. */
+#define LONG_USEC   (5 * QUEUE_PATIENCE_USEC)
+#define SINGLE_USEC (20 * QUEUE_PATIENCE_USEC)
+
 enum line { BY_HAND, BEGUN, NORMAL, LOW, LINES };
 
 struct place {
@@ -38,6 +42,10 @@ struct crowd {
         struct queue *queue;
         struct queue_run run[RUNS_MAX];
         unsigned runs;
+        enum { QUICK, LONG, SINGLE } pace;
+        uint64_t over[RUNS_MAX];                 /* when it may end */
+        uint64_t suspected_since, refused_since; /* a suspect waits; nothing may begin; 0: it is not so */
+        bool had_single;                         /* since the last suspect */
 };
 
 static unsigned any(struct crowd *crowd, unsigned below)
@@ -115,6 +123,50 @@ static void note_waiting(struct crowd *crowd, unsigned watch, unsigned tenant, s
         *place = (struct place){.waits = true, .line = line, .alone = alone};
 }
 
+static bool suspect_runs(struct crowd *crowd)
+{
+        for (unsigned i = 0; i < crowd->runs; i++)
+                if (!place_of(crowd, &crowd->run[i]))
+                        return true;
+        return false;
+}
+
+static bool any_may_run(const struct crowd *crowd)
+{
+        for (unsigned watch = 0; watch < crowd->watches; watch++)
+                for (unsigned tenant = 0; tenant < crowd->tenants; tenant++)
+                        for (unsigned key = 0; key < keys_of(tenant); key++)
+                                if (may_run(crowd, watch, &crowd->place[watch][tenant][key]))
+                                        return true;
+        return false;
+}
+
+/* For as long as it is so. Returns whether that is too long. */
+static bool lasts(const struct crowd *crowd, uint64_t *since, bool is_so, uint64_t most)
+{
+        if (!is_so)
+                *since = 0;
+        else if (*since == 0)
+                *since = crowd->now;
+        return is_so && crowd->now - *since > most;
+}
+
+/* A suspect holds others back for less than half of the time that a run takes, and does not wait for ever itself: some phases
+ * pass in vain until one outlasts what runs. begun: NULL if nothing may begin, though there is a worker. */
+static void judge_suspects(struct crowd *crowd, const struct queue_run *begun)
+{
+        bool is_one = begun && !place_of(crowd, begun), none_runs = !is_one && !suspect_runs(crowd);
+
+        if (is_one)
+                crowd->had_single = false;
+        if (lasts(crowd, &crowd->refused_since,
+                  !begun && crowd->pace == SINGLE && none_runs && any_may_run(crowd), SINGLE_USEC / 2))
+                model_broken(crowd->sim, "a crowd: a suspect held others back for too long");
+        if (lasts(crowd, &crowd->suspected_since, crowd->pace != QUICK && none_runs && !crowd->paused[0],
+                  2 * SINGLE_USEC))
+                model_broken(crowd->sim, "a crowd: no suspect ran");
+}
+
 /* ---- what happens */
 
 static void push_key(struct crowd *crowd, unsigned watch, unsigned tenant, unsigned key)
@@ -158,15 +210,29 @@ static void push_some(struct crowd *crowd)
         }
 }
 
+static uint64_t over_at(struct crowd *crowd, const struct place *place)
+{
+        if (!place || crowd->pace == QUICK || (crowd->pace == SINGLE && crowd->had_single))
+                return crowd->now;
+        crowd->had_single = true;
+        return crowd->now + (crowd->pace == LONG ? LONG_USEC : SINGLE_USEC);
+}
+
 static bool begin(struct crowd *crowd)
 {
         struct queue_run *run = &crowd->run[crowd->runs];
         struct place *place;
+        bool begins;
 
-        if (crowd->runs == RUNS_MAX || !queue_next(crowd->queue, crowd->now, run))
+        if (crowd->runs == RUNS_MAX)
+                return false;
+        begins = queue_next(crowd->queue, crowd->now, run);
+        judge_suspects(crowd, begins ? run : NULL);
+        if (!begins)
                 return false;
         place = place_of(crowd, run);
         judge(crowd, place);
+        crowd->over[crowd->runs] = over_at(crowd, place);
         crowd->runs++;
         crowd->running[run->watch]++;
         if (place)
@@ -190,7 +256,7 @@ static void end(struct crowd *crowd)
         struct queue_outcome outcome = {.fingerprint = 1, .reason = RUN_SETTLING};
         unsigned tenant = 0;
 
-        if (crowd->runs == 0)
+        if (crowd->runs == 0 || crowd->now < crowd->over[index])
                 return;
         place = place_of(crowd, &run);
         outcome.handled = !goes_on(crowd, place);
@@ -199,6 +265,7 @@ static void end(struct crowd *crowd)
                 tenant = (unsigned)strtoul(run.key + 1, NULL, 10);
         }
         crowd->run[index] = crowd->run[--crowd->runs];
+        crowd->over[index] = crowd->over[crowd->runs];
         crowd->running[run.watch]--;
         (void)queue_done(crowd->queue, run.id, &outcome, crowd->now, NULL);
         if (!outcome.handled)
@@ -217,6 +284,7 @@ void crowd_judge(struct simulation *sim, uint64_t seed)
         for (enum line line = 0; line < LINES; line++)
                 crowd.has_line[line] |= any(&crowd, 2);
         crowd.has_suspects = any(&crowd, 3) == 0;
+        crowd.pace = crowd.has_suspects ? any(&crowd, 3) : QUICK;
         crowd.has_pauses = any(&crowd, 3) == 0;
         crowd.for_ever = any(&crowd, 2);
         for (unsigned i = 0; i < crowd.watches; i++) {
@@ -224,7 +292,9 @@ void crowd_judge(struct simulation *sim, uint64_t seed)
                 (void)queue_add_watch(crowd.queue, crowd.concurrency[i]);
         }
         for (unsigned i = 0; i < PICKS && !sim->model.broken[0]; i++) {
-                crowd.now += crowd.has_suspects ? QUEUE_PATIENCE_USEC + 1 : USEC_PER_MSEC;
+                crowd.now += crowd.pace != QUICK  ? QUEUE_PATIENCE_USEC / 4
+                             : crowd.has_suspects ? QUEUE_PATIENCE_USEC + 1
+                                                  : USEC_PER_MSEC;
                 push_some(&crowd);
                 if (!begin(&crowd) || any(&crowd, 2))
                         end(&crowd);

@@ -31,6 +31,7 @@ ASSIGN = "lib/controller/run/assign.c"
 DUE = "lib/controller/due/due.c"
 SETTLE = "lib/controller/settle.c"
 QUEUE = "lib/queue/queue.c"
+SUSPECT = "lib/queue/alone.c"
 TENANT = "lib/queue/tenant.c"
 
 # name: (file, text, what stands there instead)
@@ -133,7 +134,10 @@ MUTANTS = {
     "what is new does not age behind what has begun": (TENANT, "++tenant->picks % QUEUE_AGEING != 0", "true"),
     "lines do not age": (TENANT, "next = aged < LINE_COUNT ? aged : first;", "next = first;"),
     "watches take no turns": (QUEUE, "queue->turn = (turn + 1) % queue->watch_count;", "queue->turn = 0;"),
-    "suspects let nobody go between them": (QUEUE, "!suspect || queue->was_alone ||", "!suspect ||"),
+    "suspects let nobody go between them": (SUSPECT, "!suspect || queue->was_alone ||", "!suspect ||"),
+    "suspect holds all others back": (SUSPECT, "return now - queue->drain.since < queue->drain.usec;", "return true;"),
+    "suspect holds nobody back": (SUSPECT, "return now - queue->drain.since < queue->drain.usec;", "return false;"),
+    "suspect waits for a gap between long runs": (SUSPECT, "                queue->drain.usec *= 2;\n", ""),
 }
 # Not always found within a million steps: these need luck, or --steps.
 LUCKY = {
@@ -161,7 +165,8 @@ SEEDS = {
     "returned run of an object that has left comes back": 3764,
     "deletion that comes while its leaving is told is forgotten": 4761,
     "deletion whose object is there again, and left, writes its row": 50834, "tries of what is gone are remembered": 7092,
-    "machine went down, and nothing is unsure": 49,
+    "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 144,
+    "suspect waits for a gap between long runs": 18,
 }
 FAR = 8000  # steps
 BROKEN = re.compile(r"seed \d+ breaks a promise after (\d+) steps")

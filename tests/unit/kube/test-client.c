@@ -277,7 +277,7 @@ static void test_patience_ends_while_it_waits(void **state)
         assert_int_equal(fixture->server.requests, 1);
 }
 
-static struct server_connection *held[8];
+static struct server_connection *held[32];
 static unsigned held_count;
 
 static void hold_answer(struct server_connection *connection, const char *request)
@@ -295,7 +295,7 @@ static void test_few_requests_at_once(void **state)
 
         held_count = 0;
         fixture->server.on_request = hold_answer;
-        kube_client_set_at_once(fixture->client, 4);
+        kube_client_set_at_once(fixture->client, 4, 4);
         for (size_t i = 0; i < ELEMENTS(transfer); i++)
                 assert_int_equal(kube_client_start(fixture->client, &request, &transfer[i]), 0);
         fixture_wait(fixture, &fixture->server.requests, 4);
@@ -312,6 +312,29 @@ static void test_few_requests_at_once(void **state)
         kube_transfer_cancel(transfer[6]);
         kube_transfer_cancel(transfer[5]);
         fixture_wait(fixture, &fixture->server.requests, 7);
+}
+
+/* One at once, and one more for each millisecond that its quickest answer takes. */
+static void test_more_requests_at_once_if_the_server_is_far_away(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/version", false);
+        uint64_t began = clock_boottime_usec(), first_took = 0;
+
+        held_count = 0;
+        fixture->server.on_request = hold_answer;
+        kube_client_set_at_once(fixture->client, 1, ELEMENTS(held) / 2);
+        for (size_t i = 0; i < ELEMENTS(held); i++)
+                assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        for (unsigned i = 0; i < ELEMENTS(held); i++) {
+                fixture_wait(fixture, &fixture->server.requests, i + 1);
+                fixture_turn(fixture, 2 * USEC_PER_MSEC);
+                server_answer(held[i], "200 OK", "", "{}");
+                fixture_wait(fixture, &fixture->done, i + 1);
+                if (i == 0)
+                        first_took = clock_boottime_usec() - began;
+        }
+        assert_in_range(fixture->server.connections, 2, 1 + first_took / USEC_PER_MSEC);
 }
 
 /* ---- small and bounded */
@@ -503,6 +526,7 @@ int main(void)
                 TEST(test_patience),
                 TEST(test_patience_ends_while_it_waits),
                 TEST(test_few_requests_at_once),
+                TEST(test_more_requests_at_once_if_the_server_is_far_away),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
                 TEST(test_a_repeated_request_says_so),

@@ -195,6 +195,42 @@ static void test_suspects_without_patience_let_others_run(void **state)
         queue_free(queue);
 }
 
+/* A suspect, and a run that takes long. Each second phase is that of others. */
+static void test_a_suspect_holds_others_back_for_half_of_the_time(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        uint64_t phase = QUEUE_PATIENCE_USEC, now = 1 + QUEUE_PATIENCE_USEC;
+        struct queue_run slow, run;
+
+        (void)state;
+        push(queue, "n/slow", QUEUE_NORMAL, RUN_CHANGED, false);
+        assert_true(queue_next(queue, 1, &slow));
+        assert_true(queue_push(queue, 0, &(struct queue_item){.key = "n/bad", .uid = "u", .suspect = true},
+                               1) >= 0);
+        for (unsigned i = 0; i < 3; i++, phase *= 2) {
+                push(queue, "n/other", QUEUE_NORMAL, RUN_CHANGED, false);
+                assert_false(queue_next(queue, now, &run));
+                assert_int_equal(queue_next_time(queue), now + phase);
+                now += phase;
+                assert_false(queue_next(queue, now - 1, &run));
+                assert_true(queue_next(queue, now, &run));
+                assert_string_equal(run.key, "n/other");
+                assert_int_equal(queue_next_time(queue), UINT64_MAX); /* nothing is held back */
+                done(queue, run.id, 1, now);
+                now += phase;
+        }
+        push(queue, "n/other", QUEUE_NORMAL, RUN_CHANGED, false);
+        done(queue, slow.id, 1, now);
+        assert_true(queue_next(queue, now, &run));
+        assert_string_equal(run.key, "n/bad");
+        assert_int_equal(queue_next_time(queue), UINT64_MAX);
+        done(queue, run.id, 1, now);
+        assert_true(queue_next(queue, now, &slow));
+        push(queue, "n/more", QUEUE_NORMAL, RUN_CHANGED, false);
+        assert_true(queue_next(queue, now, &run)); /* and nobody waits any more */
+        queue_free(queue);
+}
+
 static void test_who_waits_for_whom(void **state)
 {
         struct queue *queue = new_queue(2, 0);
@@ -262,6 +298,7 @@ int main(void)
                 cmocka_unit_test(test_a_paused_watch_finds_what_has_begun),
                 cmocka_unit_test(test_what_is_due_does_not_wait_for_a_crowd_that_is_due),
                 cmocka_unit_test(test_suspects_without_patience_let_others_run),
+                cmocka_unit_test(test_a_suspect_holds_others_back_for_half_of_the_time),
                 cmocka_unit_test(test_who_waits_for_whom),
                 cmocka_unit_test(test_a_hundred_thousand_namespaces),
         };
