@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "kube/notice.h"
+#include "worker/run/together/asked.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one handler that others wait for */
 #define KEEP_USEC     USEC_PER_MINUTE      /* an answer of a handler waits for so long */
@@ -77,7 +78,7 @@ static void send_back(struct run *run)
 int waiting_return(struct worker *worker)
 {
         for (struct run *run = worker->runs; run; run = run->next)
-                if (run != worker->at_handler && !run->handler.done)
+                if (!run->at_work && !run->handler.done)
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -129,6 +130,15 @@ static int tell_long_waits(struct worker *worker, uint64_t now)
 
 /* ---- patience */
 
+static struct run *first_in_line(const struct worker *worker)
+{
+        struct run *run = worker->runs;
+
+        while (run && !run->waits_for_turn)
+                run = run->next;
+        return run;
+}
+
 /* For its turn, or for the API server before that, and the supervisor does not know. */
 static bool any_waits(const struct worker *worker)
 {
@@ -138,21 +148,33 @@ static bool any_waits(const struct worker *worker)
         return false;
 }
 
-/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or, as none of those
- * that have begun has the worker, for memory. */
+/* It has its turn as soon as the process that it shares with nobody has answered the others. NULL: there is none. */
+static const struct run *waits_for_process(const struct worker *worker)
+{
+        return worker->at_handler ? NULL : first_in_line(worker);
+}
+
+/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or one that shares no
+ * process; or, as none of those that have begun has the worker, for memory. */
 static uint64_t held_up_since(const struct worker *worker)
 {
+        const struct run *first = waits_for_process(worker);
+
         if (worker->at_handler)
                 return worker->at_handler->turn_since;
         if (worker->config->window <= 1)
                 return worker->runs ? worker->runs->started : UINT64_MAX;
+        if (first)
+                return first->turn_since;
         return worker->waiting.busy == 0 ? 0 : UINT64_MAX;
 }
 
 static int lose_patience(struct worker *worker)
 {
+        const struct run *next = waits_for_process(worker);
+
         for (struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn)
+                if (run->waits_for_turn && run != next)
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -293,7 +315,7 @@ static void let_others(struct run *run)
         run->is_aside = worker->config->window > 1;
         worker->waiting.busy--;
         if (run->is_aside)
-                r = run->handler.done ? tell_aside(run) : be_patient(worker);
+                r = run->handler.done || run->at_work ? tell_aside(run) : be_patient(worker);
         if (r >= 0)
                 r = begin_maybe(worker);
         if (r < 0 && !worker->stopping)
@@ -375,15 +397,6 @@ int run_sleep(struct run *run, uint64_t usec, const char *why)
 
 /* ---- the handler's turn */
 
-static struct run *first_in_line(const struct worker *worker)
-{
-        struct run *run = worker->runs;
-
-        while (run && !run->waits_for_turn)
-                run = run->next;
-        return run;
-}
-
 static void wake_first_in_line(const struct worker *worker)
 {
         struct run *next = worker->at_handler ? NULL : first_in_line(worker);
@@ -392,9 +405,19 @@ static void wake_first_in_line(const struct worker *worker)
                 fiber_wake(next->fiber);
 }
 
+static size_t count_at_work(const struct run *of)
+{
+        size_t count = 0;
+
+        for (const struct run *run = of->worker->runs; run; run = run->next)
+                count += run->at_work && run->watch == of->watch;
+        return count;
+}
+
 static bool has_turn(const struct run *run)
 {
-        return !run->worker->at_handler && first_in_line(run->worker) == run;
+        return !run->worker->at_handler && first_in_line(run->worker) == run &&
+               (asked_together(run) > 1 || count_at_work(run) == 0);
 }
 
 static bool is_called_off(const struct run *run)
@@ -412,6 +435,19 @@ static int call_off(struct run *run)
         return run_finish(run, RESULT_RETURNED, "%s", "");
 }
 
+/* A process that takes more holds nobody up. */
+static int take_turn(struct run *run)
+{
+        run->at_work = true;
+        if (count_at_work(run) < asked_together(run)) {
+                let_others(run);
+                wake_first_in_line(run->worker);
+                return 0;
+        }
+        run->worker->at_handler = run;
+        return tell_turn(run);
+}
+
 int waiting_turn(struct run *run)
 {
         struct worker *worker = run->worker;
@@ -420,6 +456,7 @@ int waiting_turn(struct run *run)
         int r = 0;
 
         run->waits_for_turn = true;
+        run->turn_since = since;
         if (!has_turn(run))
                 r = be_patient(worker);
         while (r >= 0 && !is_called_off(run) && !has_turn(run))
@@ -432,8 +469,7 @@ int waiting_turn(struct run *run)
                 wake_first_in_line(worker);
                 return call_off(run);
         }
-        worker->at_handler = run;
-        r = tell_turn(run);
+        r = take_turn(run);
         if (r < 0 && !worker->stopping)
                 cannot_carry_out(worker, r);
         return 0;
@@ -442,10 +478,26 @@ int waiting_turn(struct run *run)
 void waiting_turn_over(struct run *run)
 {
         struct worker *worker = run->worker;
+        struct run *last = worker->at_handler;
 
-        assert(worker->at_handler == run);
-        worker->at_handler = NULL;
+        assert(run->at_work);
+        run->at_work = false;
+        if (run->is_aside)
+                go_on(run);
+        if (last && last->watch == run->watch)
+                worker->at_handler = NULL;
+        if (last && last != run && last->watch == run->watch)
+                let_others(last); /* there is room in their process again */
         wake_first_in_line(worker);
+}
+
+bool waiting_any_at_work(const struct worker *worker)
+{
+        const struct run *run = worker->runs;
+
+        while (run && !run->at_work)
+                run = run->next;
+        return run;
 }
 
 void waiting_done(struct worker *worker)

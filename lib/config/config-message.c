@@ -181,6 +181,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .children_events = config->children_events,
                 .children_heirs = config->children_heirs == HEIRS_MARKED,
                 .prune_before = config->children_prune == PRUNE_BEFORE,
+                .parallel = config->handler.parallel,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,
                 .user = config->handler.user,

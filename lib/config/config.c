@@ -223,6 +223,23 @@ bool config_has_errors(const struct config_problems *problems)
         return false;
 }
 
+unsigned config_at_once(const struct config *config, const struct config_watch *watch)
+{
+        return config->workers * (watch->handler.parallel > 0 ? watch->handler.parallel : 1);
+}
+
+/* Another file may set `window`. */
+static void check_window(const struct reader *reader, const struct config_watch *watch)
+{
+        unsigned value = watch->handler.parallel, window = reader->config->window;
+
+        if (value > window)
+                config_problem_add(reader->problems, watch, 0, false, "handler.parallel",
+                                   "%u is more than `window`, the most runs that a worker has (%u); set "
+                                   "window: %u at the top of the file, or lower this",
+                                   value, window, value);
+}
+
 int config_load(const char *path, struct config **ret, struct config_problems *problems)
 {
         _cleanup_(config_free_pointer) struct config *config = config_new();
@@ -236,6 +253,9 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         reader.file = path ? path : DEFAULT_FILE;
         if (!config_has_errors(problems) || config->watch_count > 0)
                 check_config(&reader);
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].name && config->watch[i].place && config->watch[i].file)
+                        check_window(&reader, &config->watch[i]);
         places_done(&reader);
         if (reader.out_of_memory)
                 return -ENOMEM;
@@ -248,7 +268,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         for (size_t i = 0; i < config->watch_count; i++) {
                 config->watch[i].serial = config->watch[i].concurrency == 1;
                 if (config->watch[i].concurrency == 0)
-                        config->watch[i].concurrency = config->workers;
+                        config->watch[i].concurrency = config_at_once(config, &config->watch[i]);
         }
         sum_user_pids(config);
         *ret = TAKE_PTR(config);

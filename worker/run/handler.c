@@ -209,26 +209,28 @@ static int ask_program(struct run *run) _suspends_
 
 static int ask_coprocess(struct run *run) _suspends_
 {
-        _cleanup_(coprocess_answer_done) struct coprocess_answer answer = {0};
+        _cleanup_(asked_done) struct asked answer = {0};
         int r = coprocess_ask(run, &answer);
 
         if (r < 0)
                 return run->dropped ? r : cannot_start(run, r);
         run->handler.done = true;
         switch (answer.end) {
-        case COPROCESS_ANSWERED:
+        case ASKED_ANSWERED:
                 recording_answer(run, answer.text, answer.size);
                 run->handler.output = TAKE_PTR(answer.text);
                 return run->handler.output
                                ? take_handlers_answer(run, run->handler.output, answer.size)
                                : run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
-        case COPROCESS_ANSWERED_TOO_MUCH:
+        case ASKED_TOO_MUCH:
                 return answered_too_much(run);
-        case COPROCESS_NOT_STARTED:
+        case ASKED_NOT_STARTED:
                 return not_started(run, answer.text ? answer.text : "no memory to say why");
-        case COPROCESS_TOO_LARGE:
+        case ASKED_TOO_LARGE:
                 return run_finish_too_large(run);
-        case COPROCESS_FAILED:
+        case ASKED_LOST:
+                return run_finish(run, RESULT_CANCELLED, "%s", answer.text ? answer.text : "");
+        case ASKED_FAILED:
                 break;
         }
         return run_finish(run, RESULT_RETRY, "%s", answer.text ? answer.text : "no memory to say why");

@@ -220,6 +220,21 @@ static void check_handler_choice(struct reader *reader, yaml_node_t *node, const
                             "recycle is for serve and plugin: each run of exec is a new process");
 }
 
+static void check_parallel(struct reader *reader, yaml_node_t *node, const char *path,
+                           const struct config_watch *watch)
+{
+        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), "parallel");
+        char key[256];
+
+        snprintf(key, sizeof(key), "%.200s.handler.parallel", path);
+        if (watch->handler.kind != HANDLER_SERVE)
+                problem_add(reader, place, false, key, "is for serve");
+        else if (watch->concurrency == 1)
+                problem_add(reader, place, false, key,
+                            "contradicts `concurrency: 1`, with which no two objects are handled at a time; "
+                            "keep one of them");
+}
+
 /* One kind of handler, whose command is in `exec` from here on. */
 static void choose_handler(struct reader *reader, struct config_handler *handler)
 {
@@ -405,6 +420,8 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
 
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
+        if (watch->handler.parallel > 1)
+                check_parallel(reader, node, path, watch);
         if (watch->handler.exec_count > 0 && watch->handler.exec[0])
                 find_beside_file(reader, &watch->handler.exec[0]);
         check_command(reader, node, path, watch);
