@@ -128,7 +128,7 @@
  * command, of a plugin its file;
  * environment: variables for the handler beside those that every handler gets;
  * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
- * parallel: requests that its process has at once;
+ * parallel: requests that its process has at once; batch_max: requests in one call, with batch_wait_usec to gather them (0: none);
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
  * do); request_max: bytes of a request; user_pids: all that run as its user; limit_*: bytes, processes,
  * thousandths of a CPU (0: none). */
@@ -176,6 +176,8 @@
         BOOL(children_heirs)                                                                                \
         BOOL(prune_before)                                                                                  \
         U64(parallel)                                                                                       \
+        U64(batch_max)                                                                                      \
+        U64(batch_wait_usec)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
         STR(user)                                                                                           \

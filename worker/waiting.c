@@ -71,7 +71,9 @@ static int return_all_waiting(struct worker *worker)
 static void send_back(struct run *run)
 {
         run->goes_back = run->order->settling[0] == '\0';
-        if (run->goes_back && run->waits_for_turn)
+        if (run->goes_back && run->gathers)
+                fiber_end_sleep(&run->watch->gathering);
+        if (run->goes_back && (run->waits_for_turn || run->gathers))
                 fiber_wake(run->fiber);
 }
 
@@ -143,7 +145,7 @@ static struct run *first_in_line(const struct worker *worker)
 static bool any_waits(const struct worker *worker)
 {
         for (const struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn || (run->is_aside && !run->wait_told))
+                if (run->waits_for_turn || run->gathers || (run->is_aside && !run->wait_told))
                         return true;
         return false;
 }
@@ -174,7 +176,7 @@ static int lose_patience(struct worker *worker)
         const struct run *next = waits_for_process(worker);
 
         for (struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn && run != next)
+                if ((run->waits_for_turn && run != next) || (run->gathers && worker->at_handler))
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -315,7 +317,7 @@ static void let_others(struct run *run)
         run->is_aside = worker->config->window > 1;
         worker->waiting.busy--;
         if (run->is_aside)
-                r = run->handler.done || run->at_work ? tell_aside(run) : be_patient(worker);
+                r = run->handler.done || run->at_work || run->gathers ? tell_aside(run) : be_patient(worker);
         if (r >= 0)
                 r = begin_maybe(worker);
         if (r < 0 && !worker->stopping)
@@ -417,15 +419,15 @@ static size_t count_at_work(const struct run *of)
 static bool has_turn(const struct run *run)
 {
         return !run->worker->at_handler && first_in_line(run->worker) == run &&
-               (asked_together(run) > 1 || count_at_work(run) == 0);
+               (asked_at_once(run) > 1 || count_at_work(run) == 0);
 }
 
-static bool is_called_off(const struct run *run)
+bool waiting_is_called_off(const struct run *run)
 {
         return run->goes_back || run->cancelled || run->dropped || run->worker->stopping;
 }
 
-static int call_off(struct run *run)
+int waiting_call_off(struct run *run)
 {
         if (run->dropped)
                 return -ECANCELED;
@@ -439,7 +441,7 @@ static int call_off(struct run *run)
 static int take_turn(struct run *run)
 {
         run->at_work = true;
-        if (count_at_work(run) < asked_together(run)) {
+        if (count_at_work(run) < asked_at_once(run)) {
                 let_others(run);
                 wake_first_in_line(run->worker);
                 return 0;
@@ -459,15 +461,15 @@ int waiting_turn(struct run *run)
         run->turn_since = since;
         if (!has_turn(run))
                 r = be_patient(worker);
-        while (r >= 0 && !is_called_off(run) && !has_turn(run))
+        while (r >= 0 && !waiting_is_called_off(run) && !has_turn(run))
                 r = fiber_suspend("the end of another run's handler");
-        has = r >= 0 && !is_called_off(run);
+        has = r >= 0 && !waiting_is_called_off(run);
         run->waits_for_turn = false;
         run->turn_since = clock_boottime_usec();
         run->idle_usec += run->turn_since - since;
         if (!has) {
                 wake_first_in_line(worker);
-                return call_off(run);
+                return waiting_call_off(run);
         }
         r = take_turn(run);
         if (r < 0 && !worker->stopping)
@@ -489,6 +491,28 @@ void waiting_turn_over(struct run *run)
         if (last && last != run && last->watch == run->watch)
                 let_others(last); /* there is room in their process again */
         wake_first_in_line(worker);
+}
+
+void waiting_gather(struct run *run)
+{
+        run->gathers = true;
+        let_others(run);
+}
+
+void waiting_gathered(struct run *run)
+{
+        run->gathers = false;
+        go_on(run);
+}
+
+int waiting_gather_for(struct run *run, uint64_t usec)
+{
+        int r;
+
+        waiting_gather(run);
+        r = fiber_sleep_at_most(usec, "more runs for its batch", &run->watch->gathering);
+        waiting_gathered(run);
+        return r;
 }
 
 bool waiting_any_at_work(const struct worker *worker)

@@ -23,6 +23,8 @@ struct worker_watch {
         size_t environment_count;
         struct process_user *user;   /* that the handler runs as; NULL: the worker's own */
         struct coprocess *coprocess; /* of a serving handler or a plugin, once it has run; NULL */
+        struct run *leader;          /* who drives its batch; NULL: there is none */
+        struct fiber *gathering;     /* the leader, while it waits for others */
         /* run/together/asked.c */
         size_t apart;                      /* runs that have the process for themselves */
         uint64_t feared[WATCH_FEARED_MAX]; /* objects over which it died, as hashes of their UIDs; 0 */

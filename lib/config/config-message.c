@@ -182,6 +182,8 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .children_heirs = config->children_heirs == HEIRS_MARKED,
                 .prune_before = config->children_prune == PRUNE_BEFORE,
                 .parallel = config->handler.parallel,
+                .batch_max = config->handler.batch_max,
+                .batch_wait_usec = config->handler.batch_wait_usec,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,
                 .user = config->handler.user,

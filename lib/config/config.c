@@ -225,19 +225,29 @@ bool config_has_errors(const struct config_problems *problems)
 
 unsigned config_at_once(const struct config *config, const struct config_watch *watch)
 {
-        return config->workers * (watch->handler.parallel > 0 ? watch->handler.parallel : 1);
+        const struct config_handler *handler = &watch->handler;
+        unsigned takes = handler->batch_max > handler->parallel ? handler->batch_max : handler->parallel;
+
+        return config->workers * (takes > 0 ? takes : 1);
+}
+
+static void check_within_window(const struct reader *reader, const struct config_watch *watch,
+                                const char *name, unsigned value)
+{
+        unsigned window = reader->config->window;
+
+        if (value > window)
+                config_problem_add(reader->problems, watch, 0, false, name,
+                                   "%u is more than `window`, the most runs that a worker has (%u); set "
+                                   "window: %u at the top of the file, or lower this",
+                                   value, window, value);
 }
 
 /* Another file may set `window`. */
 static void check_window(const struct reader *reader, const struct config_watch *watch)
 {
-        unsigned value = watch->handler.parallel, window = reader->config->window;
-
-        if (value > window)
-                config_problem_add(reader->problems, watch, 0, false, "handler.parallel",
-                                   "%u is more than `window`, the most runs that a worker has (%u); set "
-                                   "window: %u at the top of the file, or lower this",
-                                   value, window, value);
+        check_within_window(reader, watch, "handler.parallel", watch->handler.parallel);
+        check_within_window(reader, watch, "handler.batch.max", watch->handler.batch_max);
 }
 
 int config_load(const char *path, struct config **ret, struct config_problems *problems)

@@ -29,14 +29,16 @@ struct config_handler {
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
-        char *plugin;            /* likewise: the file is exec[0] then */
-        unsigned parallel;       /* requests that one process of `serve` has at a time; default 1 */
-        unsigned recycle_runs;   /* 0: never */
-        uint64_t recycle_memory; /* bytes; 0: never */
-        uint64_t limit_memory;   /* bytes; 0: no limit */
-        uint64_t request_max;    /* bytes; default 32 MiB */
-        unsigned limit_pids;     /* processes and threads; 0: no limit */
-        uint64_t user_pids;      /* processes of its user, together; 0: no limit, or no user */
+        char *plugin;             /* likewise: the file is exec[0] then */
+        unsigned parallel;        /* requests that one process of `serve` has at a time; default 1 */
+        unsigned batch_max;       /* objects that one run of `exec` is for; 0: no batch */
+        uint64_t batch_wait_usec; /* default 20ms */
+        unsigned recycle_runs;    /* 0: never */
+        uint64_t recycle_memory;  /* bytes; 0: never */
+        uint64_t limit_memory;    /* bytes; 0: no limit */
+        uint64_t request_max;     /* bytes; default 32 MiB */
+        unsigned limit_pids;      /* processes and threads; 0: no limit */
+        uint64_t user_pids;       /* processes of its user, together; 0: no limit, or no user */
         char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
         char *user;         /* as whom it runs; NULL: as the operator */
         char *home;         /* the user's home */

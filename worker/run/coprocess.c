@@ -204,6 +204,14 @@ static void describe_end(const struct record_watch *config, const struct process
                 snprintf(end, size, "exited with %d", WEXITSTATUS(result->wait_status));
 }
 
+static void explain_timeout(const struct coprocess *coprocess, char *why, size_t size)
+{
+        char text[64];
+
+        snprintf(why, size, "the handler did not answer within its timeout of %s, and its process was ended",
+                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
+}
+
 static void none_started(struct coprocess *coprocess, int status)
 {
         char why[512];
@@ -222,18 +230,72 @@ static bool is_cut_off(const struct coprocess *coprocess)
         return false;
 }
 
+static bool ended_well(const struct process_result *result)
+{
+        return result->end == PROCESS_EXITED && WIFEXITED(result->wait_status) &&
+               WEXITSTATUS(result->wait_status) == 0;
+}
+
+static bool is_of_batch(const struct coprocess *coprocess)
+{
+        return coprocess->watch->config->batch_max > 0;
+}
+
+/* Its exit status is for those that it has not answered. 0: it has nothing to say about them. */
+static void settle_batch(struct coprocess *coprocess, const struct process_result *result, const char *why)
+{
+        struct run *run = only_run(coprocess);
+        struct asked *asked;
+
+        if (run)
+                run->handler.result = *result;
+        if (!ended_well(result))
+                asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_EXITED, why,
+                             result->last_line);
+        while ((asked = first_sent(coprocess))) {
+                asked_note_answer(asked->run);
+                end_asked(coprocess, asked, ASKED_ANSWERED, "");
+        }
+}
+
+static void explain(const struct coprocess *coprocess, const struct process_result *result,
+                    const char *ended, char *why, size_t size)
+{
+        if (coprocess->failure[0])
+                snprintf(why, size, "%s", coprocess->failure);
+        else if (result->end == PROCESS_TIMED_OUT)
+                explain_timeout(coprocess, why, size);
+        else
+                snprintf(why, size, "the handler's process %s before it had answered", ended);
+}
+
 /* What it has not answered, when it is gone. `ended`: how it ended. */
 static void settle(struct coprocess *coprocess, const struct process_result *result, const char *ended)
 {
         bool failing = coprocess->failure[0] != '\0';
         char why[256];
 
-        snprintf(why, sizeof(why), "the handler's process %s before it had answered", ended);
+        explain(coprocess, result, ended, why, sizeof(why));
         if (result->start_error < 0 && !failing && !coprocess->worker->stopping)
                 none_started(coprocess, result->start_error);
+        else if (is_of_batch(coprocess) && !failing)
+                settle_batch(coprocess, result, why);
         else
-                asked_settle(&coprocess->first, !is_cut_off(coprocess), failing ? coprocess->failure : why,
+                asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_FAILED, why,
                              failing ? "" : result->last_line);
+}
+
+/* When there is no run that it concerns. */
+static void tell_end(const struct coprocess *coprocess, const struct process_result *result,
+                     const char *ended)
+{
+        if (!is_of_batch(coprocess))
+                log_warning("watch %s: the handler's process %s; the next run starts another one",
+                            coprocess->watch->config->name, ended);
+        else if (!ended_well(result))
+                log_warning("watch %s: the handler's process %s after it had answered all its requests",
+                            coprocess->watch->config->name,
+                            result->end == PROCESS_TIMED_OUT ? "did not end within its timeout" : ended);
 }
 
 /* Those that have waited for the old process to go; when the operator stops, there is no other one. */
@@ -259,21 +321,22 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
         struct run *run = only_run(coprocess);
         char ended[128];
 
-        if (run) {
-                note_usage(coprocess, run, &result->usage);
+        if (run || coprocess->watch->leader)
+                note_usage(coprocess, run ? run : coprocess->watch->leader, &result->usage);
+        if (run)
                 run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
-        }
         if (result->left_over)
                 log_line(PROCESS_LEFT_OVER, coprocess);
         describe_end(coprocess->watch->config, result, ended, sizeof(ended));
         if (!first_sent(coprocess) && !coprocess->ending && !coprocess->worker->stopping)
-                log_warning("watch %s: the handler's process %s; the next run starts another one",
-                            coprocess->watch->config->name, ended);
+                tell_end(coprocess, result, ended);
         settle(coprocess, result, ended);
         coprocess->failure[0] = '\0';
         coprocess->ending = coprocess->retiring = false;
         process_free(process);
         wake_unsent(coprocess);
+        if (coprocess->watch->leader)
+                fiber_wake(coprocess->watch->leader->fiber);
         if (coprocess->worker->stopping)
                 coprocess->worker->on_part_ended(coprocess->worker);
 }
@@ -282,11 +345,9 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
 
 static void time_out(struct coprocess *coprocess)
 {
-        char why[160], text[64];
+        char why[160];
 
-        snprintf(why, sizeof(why),
-                 "the handler did not answer within its timeout of %s, and its process was ended",
-                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
+        explain_timeout(coprocess, why, sizeof(why));
         end_with_runs(coprocess, coprocess->watch->config->handler_grace_usec, why);
 }
 
@@ -347,7 +408,8 @@ static int send_request(struct coprocess *coprocess, struct asked *asked)
 
 /* ---- its start */
 
-static int launch(struct coprocess *coprocess)
+/* input: all that a batch gets; NULL: it gets more, line by line. */
+static int launch(struct coprocess *coprocess, struct text *input)
 {
         const struct record_watch *config = coprocess->watch->config;
         _cleanup_free_ char **argument = arguments_build(config);
@@ -355,6 +417,9 @@ static int launch(struct coprocess *coprocess)
         struct process_options options = {
                 .argument = argument,
                 .environment = environment,
+                .input = input,
+                .input_ends = input != NULL,
+                .timeout_usec = input ? config->handler_timeout_usec : 0,
                 .grace_usec = config->handler_grace_usec,
                 .on_output = on_output,
                 .on_line = log_line,
@@ -383,7 +448,7 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
                 (void)!fiber_suspend("the end of the former handler process");
         if (coprocess->process || asked->is_over || run->dropped)
                 return 0;
-        return run->cancelled ? -ECANCELED : launch(coprocess);
+        return run->cancelled ? -ECANCELED : launch(coprocess, NULL);
 }
 
 static struct coprocess *coprocess_of(struct run *run)
@@ -407,15 +472,30 @@ static int ask(struct coprocess *coprocess, struct asked *asked) _suspends_
         return r < 0 || asked->is_over || asked->run->dropped ? r : send_request(coprocess, asked);
 }
 
-int coprocess_ask(struct run *run, struct asked *asked)
+int coprocess_join(struct run *run, struct asked *asked)
 {
         struct coprocess *coprocess = coprocess_of(run);
-        int r;
 
         if (!coprocess)
                 return -ENOMEM;
         asked->run = run;
         asked_add(&coprocess->first, asked);
+        return 0;
+}
+
+void coprocess_leave(struct run *run, const struct asked *asked)
+{
+        asked_remove(&run->watch->coprocess->first, asked);
+}
+
+int coprocess_ask(struct run *run, struct asked *asked)
+{
+        struct coprocess *coprocess;
+        int r = coprocess_join(run, asked);
+
+        if (r < 0)
+                return r;
+        coprocess = run->watch->coprocess;
         r = ask(coprocess, asked);
         if (r == -E2BIG)
                 end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
@@ -425,8 +505,93 @@ int coprocess_ask(struct run *run, struct asked *asked)
                 cannot_start(coprocess, asked, r);
         while (!asked->is_over && !run->dropped)
                 (void)!fiber_suspend("the handler's answer");
-        asked_remove(&coprocess->first, asked);
+        coprocess_leave(run, asked);
         return run->dropped ? -ECANCELED : 0;
+}
+
+/* ---- a batch */
+
+size_t coprocess_count_waiting(const struct coprocess *coprocess)
+{
+        return asked_count_unsent(coprocess->first);
+}
+
+void coprocess_wake_waiting(const struct coprocess *coprocess)
+{
+        for (const struct asked *asked = coprocess->first; asked; asked = asked->next)
+                fiber_wake(asked->run->fiber);
+}
+
+/* All requests of a batch together are no larger than a single one may be. */
+static bool has_room(const struct coprocess *coprocess, const struct text *input, const struct text *request)
+{
+        uint64_t max = coprocess->watch->config->request_max;
+
+        return input->size == 0 || max == 0 || input->size + request->size <= max;
+}
+
+static int append_request(struct text *input, struct text *request)
+{
+        if (input->size > 0)
+                return text_append(input, request->data, request->size);
+        *input = *request;
+        *request = TEXT_EMPTY;
+        return 0;
+}
+
+/* False: it has to wait for the next batch. */
+static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct text *input)
+{
+        _cleanup_text_ struct text request = TEXT_EMPTY;
+        int r = request_build(asked->run, ++coprocess->last_id, &request);
+
+        if (r >= 0 && !has_room(coprocess, input, &request))
+                return false;
+        if (r >= 0) {
+                recording_request(asked->run, &request);
+                r = append_request(input, &request);
+        }
+        if (r == -E2BIG)
+                end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
+        else if (r < 0 && !asked->run->dropped)
+                cannot_start(coprocess, asked, r);
+        if (r < 0)
+                return true;
+        asked->id = coprocess->last_id;
+        asked->run->handler.ran = true;
+        asked->run->gathers = false; /* it cannot go back any more */
+        return true;
+}
+
+static void gather_requests(struct coprocess *coprocess, const struct run *leader, struct text *input)
+{
+        size_t most = asked_together(leader);
+        struct asked *asked = coprocess->first, *next;
+        bool has_room = true;
+
+        while (asked && asked->run != leader)
+                asked = asked->next;
+        if (asked)
+                has_room = hand_over(coprocess, asked, input);
+        for (asked = coprocess->first; asked && has_room && asked_count_sent(coprocess->first) < most;
+             asked = next) {
+                next = asked->next;
+                if (asked->id == 0 && asked_together(asked->run) > 1)
+                        has_room = hand_over(coprocess, asked, input);
+        }
+}
+
+void coprocess_start_batch(struct run *leader)
+{
+        struct coprocess *coprocess = leader->watch->coprocess;
+        _cleanup_text_ struct text input = TEXT_EMPTY;
+        int r;
+
+        assert(!coprocess->process && !first_sent(coprocess));
+        gather_requests(coprocess, leader, &input);
+        r = first_sent(coprocess) ? launch(coprocess, &input) : 0;
+        if (r < 0)
+                none_started(coprocess, r);
 }
 
 /* ---- ends from outside */
@@ -443,7 +608,8 @@ bool coprocess_cancel(struct run *run, uint64_t grace_usec)
 {
         struct coprocess *coprocess = run->watch->coprocess;
 
-        if (!coprocess || !coprocess->process || !has_request(coprocess, run))
+        if (!coprocess || !coprocess->process ||
+            !(has_request(coprocess, run) || coprocess->watch->leader == run))
                 return false;
         end_with_runs(coprocess, grace_usec, CUT_OFF);
         return true;

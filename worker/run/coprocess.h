@@ -14,6 +14,14 @@ struct coprocess;
 /* Sends the run's request and waits until it has ended: however the run is cut off, no other one may work on the object
  * before that. 0: *asked is over; -ENOMEM; -ECANCELED: the worker ends. */
 _warn_unused_ int coprocess_ask(struct run *run, struct asked *asked) _suspends_;
+/* The run's request waits for a process that a batch has to itself. 0, or -ENOMEM. */
+int coprocess_join(struct run *run, struct asked *asked);
+void coprocess_leave(struct run *run, const struct asked *asked);
+size_t coprocess_count_waiting(const struct coprocess *coprocess);
+void coprocess_wake_waiting(const struct coprocess *coprocess);
+/* Starts the process with the requests that wait, that of this run first: as many as can be together. What cannot be sent is
+ * over. */
+void coprocess_start_batch(struct run *leader);
 /* Ends the run together with the process that works on it; false: none does. */
 bool coprocess_cancel(struct run *run, uint64_t grace_usec);
 /* Ends an idle process: TERM now, KILL after the grace; NULL is allowed. */

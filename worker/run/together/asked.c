@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/short-hash.h"
-#include "ipc/message-id.h"
 #include "object/scan.h"
 
 /* ---- the list */
@@ -39,6 +38,15 @@ size_t asked_count_sent(const struct asked *first)
 
         for (; first; first = first->next)
                 count += first->id > 0;
+        return count;
+}
+
+size_t asked_count_unsent(const struct asked *first)
+{
+        size_t count = 0;
+
+        for (; first; first = first->next)
+                count += first->id == 0;
         return count;
 }
 
@@ -143,11 +151,17 @@ static void remember(const struct run *run)
 
 size_t asked_together(const struct run *run)
 {
-        size_t most = run->watch->config->parallel;
+        const struct record_watch *config = run->watch->config;
+        size_t most = config->batch_max > 0 ? config->batch_max : config->parallel;
 
         return run->worker->config->window <= 1 || most <= 1 || run->watch->apart > 0 || find_feared(run)
                        ? 1
                        : most;
+}
+
+size_t asked_at_once(const struct run *run)
+{
+        return run->watch->config->batch_max > 0 ? 1 : asked_together(run);
 }
 
 void asked_note_answer(const struct run *run)
@@ -165,7 +179,7 @@ static void tell_loss(const struct run *run, size_t count, const char *why, cons
         const char *name = run->watch->config->name;
 
         log_write(
-                LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT, LOG_FIELDS({"RECONCILED_WATCH", name}),
+                LOG_WARNING, NULL, LOG_FIELDS({"RECONCILED_WATCH", name}),
                 "watch %s: %s, and %zu objects were without an answer: they run again, one at a time; this counts "
                 "as an attempt of none of them%s%s",
                 name, why, count, last_line[0] ? ": " : "", last_line);
@@ -184,15 +198,16 @@ static void end_sent(struct asked **first, enum asked_end end, const char *text)
         }
 }
 
-static void end_alone(struct asked **first, const char *why, const char *last_line)
+static void end_alone(struct asked **first, enum asked_end end, const char *why, const char *last_line)
 {
         char text[RUN_MESSAGE_MAX];
 
         snprintf(text, sizeof(text), "%s%s%.400s", why, last_line[0] ? ": " : "", last_line);
-        end_sent(first, ASKED_FAILED, text);
+        end_sent(first, end, end == ASKED_EXITED ? last_line : text);
 }
 
-void asked_settle(struct asked **first, bool by_itself, const char *why, const char *last_line)
+void asked_settle(struct asked **first, bool by_itself, enum asked_end end, const char *why,
+                  const char *last_line)
 {
         size_t count = asked_count_sent(*first);
         const struct asked *asked = *first;
@@ -211,5 +226,5 @@ void asked_settle(struct asked **first, bool by_itself, const char *why, const c
         if (count > 1)
                 end_sent(first, ASKED_LOST, why);
         else
-                end_alone(first, why, last_line);
+                end_alone(first, end, why, last_line);
 }
