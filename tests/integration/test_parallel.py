@@ -123,6 +123,9 @@ def test_as_many_at_a_time_as_it_takes(start, served, widgets):
     names = create(widgets, 12)
     served.wait_begun(8)
     wait_until(lambda: (row(operator)["running"], row(operator)["queued"]) == (8, 4), "the others to wait")
+    worker = operator.ctl.status()["workers"][0]
+    assert (worker["state"], worker["together"], worker["writing"]) == ("running", 7, 0), "and one that has the worker"
+    assert "of watch widgets, for" in (shown := operator.ctl.run("status").stdout) and "; 7 in handlers for several" in shown
     served.go()
     wait_done(widgets, *names)
     assert served.most() == 8 and len(served.notes("begin")) == 12
@@ -155,6 +158,7 @@ def test_answers_come_in_any_order(start, served, widgets):
     operator = start()
     names = create(widgets, 3)
     served.wait_begun(3)
+    assert operator.ctl.status()["workers"][0]["state"] == "running"
     later = create(widgets, 3, do="", prefix="later")
     wait_done(widgets, *later)
     assert not any(is_done(widgets, name) for name in names)
