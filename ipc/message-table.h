@@ -128,6 +128,7 @@
  * command, of a plugin its file;
  * environment: variables for the handler beside those that every handler gets;
  * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
+ * parallel: requests that its process has at once; batch_max: requests in one call, with batch_wait_usec to gather them (0: none);
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
  * do); request_max: bytes of a request; user_pids: all that run as its user; limit_*: bytes, processes,
  * thousandths of a CPU (0: none). */
@@ -174,6 +175,9 @@
         BOOL(children_events)                                                                               \
         BOOL(children_heirs)                                                                                \
         BOOL(prune_before)                                                                                  \
+        U64(parallel)                                                                                       \
+        U64(batch_max)                                                                                      \
+        U64(batch_wait_usec)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
         STR(user)                                                                                           \
@@ -383,8 +387,8 @@
 
 #define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
-/* How far a run is. waits: for the API server, and the worker is free for others: before its handler, if that takes longer than a
- * moment; after that, `answered`. waits false: its handler's turn has come. Not said of a run that ends at once. busy_usec: for how
+/* How far a run is. waits: for the API server, or among others for one handler, and the worker is free for others: before its
+ * handler's end, if that takes longer than a moment; after that, `answered`. waits false: its handler's turn has come. Not said of a run that ends at once. busy_usec: for how
  * long nobody else could have the worker. */
 #define MESSAGE_answered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(sequence)                                                                                       \

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "kube/notice.h"
+#include "worker/run/together/asked.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one handler that others wait for */
 #define KEEP_USEC     USEC_PER_MINUTE      /* an answer of a handler waits for so long */
@@ -70,14 +71,16 @@ static int return_all_waiting(struct worker *worker)
 static void send_back(struct run *run)
 {
         run->goes_back = run->order->settling[0] == '\0';
-        if (run->goes_back && run->waits_for_turn)
+        if (run->goes_back && run->gathers)
+                fiber_end_sleep(&run->watch->gathering);
+        if (run->goes_back && (run->waits_for_turn || run->gathers))
                 fiber_wake(run->fiber);
 }
 
 int waiting_return(struct worker *worker)
 {
         for (struct run *run = worker->runs; run; run = run->next)
-                if (run != worker->at_handler && !run->handler.done)
+                if (!run->at_work && !run->handler.done)
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -129,30 +132,51 @@ static int tell_long_waits(struct worker *worker, uint64_t now)
 
 /* ---- patience */
 
+static struct run *first_in_line(const struct worker *worker)
+{
+        struct run *run = worker->runs;
+
+        while (run && !run->waits_for_turn)
+                run = run->next;
+        return run;
+}
+
 /* For its turn, or for the API server before that, and the supervisor does not know. */
 static bool any_waits(const struct worker *worker)
 {
         for (const struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn || (run->is_aside && !run->wait_told))
+                if (run->waits_for_turn || run->gathers || (run->is_aside && !run->wait_told))
                         return true;
         return false;
 }
 
-/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or, as none of those
- * that have begun has the worker, for memory. */
+/* It has its turn as soon as the process that it shares with nobody has answered the others. NULL: there is none. */
+static const struct run *waits_for_process(const struct worker *worker)
+{
+        return worker->at_handler ? NULL : first_in_line(worker);
+}
+
+/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or one that shares no
+ * process; or, as none of those that have begun has the worker, for memory. */
 static uint64_t held_up_since(const struct worker *worker)
 {
+        const struct run *first = waits_for_process(worker);
+
         if (worker->at_handler)
                 return worker->at_handler->turn_since;
         if (worker->config->window <= 1)
                 return worker->runs ? worker->runs->started : UINT64_MAX;
+        if (first)
+                return first->turn_since;
         return worker->waiting.busy == 0 ? 0 : UINT64_MAX;
 }
 
 static int lose_patience(struct worker *worker)
 {
+        const struct run *next = waits_for_process(worker);
+
         for (struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn)
+                if ((run->waits_for_turn && run != next) || (run->gathers && worker->at_handler))
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -293,7 +317,7 @@ static void let_others(struct run *run)
         run->is_aside = worker->config->window > 1;
         worker->waiting.busy--;
         if (run->is_aside)
-                r = run->handler.done ? tell_aside(run) : be_patient(worker);
+                r = run->handler.done || run->at_work || run->gathers ? tell_aside(run) : be_patient(worker);
         if (r >= 0)
                 r = begin_maybe(worker);
         if (r < 0 && !worker->stopping)
@@ -375,15 +399,6 @@ int run_sleep(struct run *run, uint64_t usec, const char *why)
 
 /* ---- the handler's turn */
 
-static struct run *first_in_line(const struct worker *worker)
-{
-        struct run *run = worker->runs;
-
-        while (run && !run->waits_for_turn)
-                run = run->next;
-        return run;
-}
-
 static void wake_first_in_line(const struct worker *worker)
 {
         struct run *next = worker->at_handler ? NULL : first_in_line(worker);
@@ -392,17 +407,27 @@ static void wake_first_in_line(const struct worker *worker)
                 fiber_wake(next->fiber);
 }
 
-static bool has_turn(const struct run *run)
+static size_t count_at_work(const struct run *of)
 {
-        return !run->worker->at_handler && first_in_line(run->worker) == run;
+        size_t count = 0;
+
+        for (const struct run *run = of->worker->runs; run; run = run->next)
+                count += run->at_work && run->watch == of->watch;
+        return count;
 }
 
-static bool is_called_off(const struct run *run)
+static bool has_turn(const struct run *run)
+{
+        return !run->worker->at_handler && first_in_line(run->worker) == run &&
+               (asked_at_once(run) > 1 || count_at_work(run) == 0);
+}
+
+bool waiting_is_called_off(const struct run *run)
 {
         return run->goes_back || run->cancelled || run->dropped || run->worker->stopping;
 }
 
-static int call_off(struct run *run)
+int waiting_call_off(struct run *run)
 {
         if (run->dropped)
                 return -ECANCELED;
@@ -410,6 +435,19 @@ static int call_off(struct run *run)
                 return run_finish(run, RESULT_CANCELLED,
                                   "the operator stops before the handler was started");
         return run_finish(run, RESULT_RETURNED, "%s", "");
+}
+
+/* A process that takes more holds nobody up. */
+static int take_turn(struct run *run)
+{
+        run->at_work = true;
+        if (count_at_work(run) < asked_at_once(run)) {
+                let_others(run);
+                wake_first_in_line(run->worker);
+                return 0;
+        }
+        run->worker->at_handler = run;
+        return tell_turn(run);
 }
 
 int waiting_turn(struct run *run)
@@ -420,20 +458,20 @@ int waiting_turn(struct run *run)
         int r = 0;
 
         run->waits_for_turn = true;
+        run->turn_since = since;
         if (!has_turn(run))
                 r = be_patient(worker);
-        while (r >= 0 && !is_called_off(run) && !has_turn(run))
+        while (r >= 0 && !waiting_is_called_off(run) && !has_turn(run))
                 r = fiber_suspend("the end of another run's handler");
-        has = r >= 0 && !is_called_off(run);
+        has = r >= 0 && !waiting_is_called_off(run);
         run->waits_for_turn = false;
         run->turn_since = clock_boottime_usec();
         run->idle_usec += run->turn_since - since;
         if (!has) {
                 wake_first_in_line(worker);
-                return call_off(run);
+                return waiting_call_off(run);
         }
-        worker->at_handler = run;
-        r = tell_turn(run);
+        r = take_turn(run);
         if (r < 0 && !worker->stopping)
                 cannot_carry_out(worker, r);
         return 0;
@@ -442,10 +480,48 @@ int waiting_turn(struct run *run)
 void waiting_turn_over(struct run *run)
 {
         struct worker *worker = run->worker;
+        struct run *last = worker->at_handler;
 
-        assert(worker->at_handler == run);
-        worker->at_handler = NULL;
+        assert(run->at_work);
+        run->at_work = false;
+        if (run->is_aside)
+                go_on(run);
+        if (last && last->watch == run->watch)
+                worker->at_handler = NULL;
+        if (last && last != run && last->watch == run->watch)
+                let_others(last); /* there is room in their process again */
         wake_first_in_line(worker);
+}
+
+void waiting_gather(struct run *run)
+{
+        run->gathers = true;
+        let_others(run);
+}
+
+void waiting_gathered(struct run *run)
+{
+        run->gathers = false;
+        go_on(run);
+}
+
+int waiting_gather_for(struct run *run, uint64_t usec)
+{
+        int r;
+
+        waiting_gather(run);
+        r = fiber_sleep_at_most(usec, "more runs for its batch", &run->watch->gathering);
+        waiting_gathered(run);
+        return r;
+}
+
+bool waiting_any_at_work(const struct worker *worker)
+{
+        const struct run *run = worker->runs;
+
+        while (run && !run->at_work)
+                run = run->next;
+        return run;
 }
 
 void waiting_done(struct worker *worker)

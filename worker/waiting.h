@@ -2,7 +2,8 @@
 #pragma once
 /*
  * The runs of this worker. They begin in their order. One has the worker until it has to wait for the API server: then
- * the next one begins, up to the window. Only one handler is at work at a time, and who comes back from the server
+ * the next one begins, up to the window. Only one handler is at work at a time, besides requests in processes that take more
+ * (`parallel`), and who comes back from the server
  * waits for its turn. What has no handler yet can go back to the supervisor, for other workers to do: no row, no count
  * and no handler has noticed it. So no run waits for long behind another one's handler.
  */
@@ -31,4 +32,13 @@ uint64_t waiting_busy_usec(const struct run *run, uint64_t now);
  * went back or the worker stops; -ECANCELED: the worker ends. */
 _warn_unused_ int waiting_turn(struct run *run) _suspends_;
 void waiting_turn_over(struct run *run);
+/* The run waits for others that are to have one handler with it, and for its end, and holds nobody up. */
+void waiting_gather(struct run *run);
+void waiting_gathered(struct run *run);
+/* The same for this time, or until fiber_end_sleep(&run->watch->gathering). 0; -ECANCELED. */
+_warn_unused_ int waiting_gather_for(struct run *run, uint64_t usec) _suspends_;
+/* The run goes back, or the worker stops, before its handler has begun. */
+bool waiting_is_called_off(const struct run *run);
+int waiting_call_off(struct run *run);                 /* ends it, as waiting_turn() does */
+bool waiting_any_at_work(const struct worker *worker); /* a handler */
 void waiting_done(struct worker *worker);

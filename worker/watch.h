@@ -7,6 +7,8 @@
 #include "store/store.h"
 #include "worker/worker.h"
 
+#define WATCH_FEARED_MAX 16
+
 struct coprocess;
 
 struct worker_watch {
@@ -21,6 +23,12 @@ struct worker_watch {
         size_t environment_count;
         struct process_user *user;   /* that the handler runs as; NULL: the worker's own */
         struct coprocess *coprocess; /* of a serving handler or a plugin, once it has run; NULL */
+        struct run *leader;          /* who drives its batch; NULL: there is none */
+        struct fiber *gathering;     /* the leader, while it waits for others */
+        /* run/together/asked.c */
+        size_t apart;                      /* runs that have the process for themselves */
+        uint64_t feared[WATCH_FEARED_MAX]; /* objects over which it died, as hashes of their UIDs; 0 */
+        unsigned feared_next;
 };
 
 /* Makes worker->watch from its configuration. 0, -EPROTO (the configuration makes no sense), or the errno of

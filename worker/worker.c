@@ -50,7 +50,7 @@ static void part_ended(struct worker *worker)
 
 static void run_ended(struct worker *worker)
 {
-        if (worker->stopping && !worker->at_handler) { /* no other one begins */
+        if (worker->stopping && !waiting_any_at_work(worker)) { /* no other one begins */
                 process_no_more();
                 stop_coprocesses(worker, COPROCESS_GRACE_USEC);
         }
@@ -231,7 +231,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
         worker->stopping = true;
         (void)waiting_return(worker); /* if this fails, the supervisor is gone and needs no answer */
         limit_events(worker, grace_usec);
-        if (!worker->at_handler)
+        if (!waiting_any_at_work(worker))
                 run_ended(worker);
         if (grace_usec == 0 || sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
                                                           on_grace_over, worker) < 0)

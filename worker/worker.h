@@ -34,7 +34,7 @@ struct worker {
         struct worker_watch *watch; /* watch.h */
         size_t watch_count;
         struct run *runs;       /* that have begun, in their order */
-        struct run *at_handler; /* whose handler is at work; NULL: none is */
+        struct run *at_handler; /* whose handler is at work, and takes no other run; NULL: none is */
         struct {
                 struct message
                         *run[WORKER_WAITING_MAX]; /* RUN messages that have not begun, in their order */

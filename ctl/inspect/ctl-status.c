@@ -119,6 +119,8 @@ static void print_worker(const cJSON *worker)
                        ctl_duration(ctl_number(worker, "runningFor"), buffer, sizeof(buffer)));
         else
                 printf("%s", ctl_number(worker, "writing") > 0 ? "no handler" : "idle");
+        if (ctl_number(worker, "together") > 0)
+                printf("; %" PRIu64 " in handlers for several", ctl_number(worker, "together"));
         if (ctl_number(worker, "writing") > 0)
                 printf("; %" PRIu64 " being written", ctl_number(worker, "writing"));
         printf("\n");

@@ -107,10 +107,11 @@ bool tty_is_busy(const struct tty *tty)
         return tty && tty->pid > 0;
 }
 
-/* Nothing limits it, in time or otherwise. A handler that serves needs an id in its request, and ends with its input. */
+/* Nothing limits it, in time or otherwise. A handler that serves, or has a batch, needs an id in its request, and ends with
+ * its input. */
 int tty_replace_handler(const struct tty *tty, struct record_watch *watch)
 {
-        bool serves = watch->handler_kind == HANDLER_SERVE;
+        bool serves = watch->handler_kind == HANDLER_SERVE || watch->batch_max > 0;
         const char *const word[] = {SHELL, "-c", relay, tty->folder, serves ? "s/^{/{\"id\":1,/" : ""};
         struct record_string *argument = calloc(ELEMENTS(word), sizeof(*argument));
 
@@ -122,7 +123,8 @@ int tty_replace_handler(const struct tty *tty, struct record_watch *watch)
         watch->handler_exec = argument;
         watch->handler_exec_count = ELEMENTS(word);
         watch->handler_kind = HANDLER_EXEC;
-        watch->handler_timeout_usec = 0;
+        watch->batch_max = watch->handler_timeout_usec = 0;
+        watch->parallel = 1;
         watch->limit_memory = watch->limit_pids = watch->limit_cpu_milli = watch->user_pids = 0;
         return 0;
 }

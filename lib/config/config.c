@@ -223,6 +223,33 @@ bool config_has_errors(const struct config_problems *problems)
         return false;
 }
 
+unsigned config_at_once(const struct config *config, const struct config_watch *watch)
+{
+        const struct config_handler *handler = &watch->handler;
+        unsigned takes = handler->batch_max > handler->parallel ? handler->batch_max : handler->parallel;
+
+        return config->workers * (takes > 0 ? takes : 1);
+}
+
+static void check_within_window(const struct reader *reader, const struct config_watch *watch,
+                                const char *name, unsigned value)
+{
+        unsigned window = reader->config->window;
+
+        if (value > window)
+                config_problem_add(reader->problems, watch, 0, false, name,
+                                   "%u is more than `window`, the most runs that a worker has (%u); set "
+                                   "window: %u at the top of the file, or lower this",
+                                   value, window, value);
+}
+
+/* Another file may set `window`. */
+static void check_window(const struct reader *reader, const struct config_watch *watch)
+{
+        check_within_window(reader, watch, "handler.parallel", watch->handler.parallel);
+        check_within_window(reader, watch, "handler.batch.max", watch->handler.batch_max);
+}
+
 int config_load(const char *path, struct config **ret, struct config_problems *problems)
 {
         _cleanup_(config_free_pointer) struct config *config = config_new();
@@ -236,6 +263,9 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         reader.file = path ? path : DEFAULT_FILE;
         if (!config_has_errors(problems) || config->watch_count > 0)
                 check_config(&reader);
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].name && config->watch[i].place && config->watch[i].file)
+                        check_window(&reader, &config->watch[i]);
         places_done(&reader);
         if (reader.out_of_memory)
                 return -ENOMEM;
@@ -248,7 +278,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         for (size_t i = 0; i < config->watch_count; i++) {
                 config->watch[i].serial = config->watch[i].concurrency == 1;
                 if (config->watch[i].concurrency == 0)
-                        config->watch[i].concurrency = config->workers;
+                        config->watch[i].concurrency = config_at_once(config, &config->watch[i]);
         }
         sum_user_pids(config);
         *ret = TAKE_PTR(config);

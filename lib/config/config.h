@@ -29,13 +29,16 @@ struct config_handler {
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
-        char *plugin;            /* likewise: the file is exec[0] then */
-        unsigned recycle_runs;   /* 0: never */
-        uint64_t recycle_memory; /* bytes; 0: never */
-        uint64_t limit_memory;   /* bytes; 0: no limit */
-        uint64_t request_max;    /* bytes; default 32 MiB */
-        unsigned limit_pids;     /* processes and threads; 0: no limit */
-        uint64_t user_pids;      /* processes of its user, together; 0: no limit, or no user */
+        char *plugin;             /* likewise: the file is exec[0] then */
+        unsigned parallel;        /* requests that one process of `serve` has at a time; default 1 */
+        unsigned batch_max;       /* objects that one run of `exec` is for; 0: no batch */
+        uint64_t batch_wait_usec; /* default 20ms */
+        unsigned recycle_runs;    /* 0: never */
+        uint64_t recycle_memory;  /* bytes; 0: never */
+        uint64_t limit_memory;    /* bytes; 0: no limit */
+        uint64_t request_max;     /* bytes; default 32 MiB */
+        unsigned limit_pids;      /* processes and threads; 0: no limit */
+        uint64_t user_pids;       /* processes of its user, together; 0: no limit, or no user */
         char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
         char *user;         /* as whom it runs; NULL: as the operator */
         char *home;         /* the user's home */
@@ -115,7 +118,7 @@ struct config_watch {
         enum trigger trigger;
         char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
-        unsigned concurrency; /* at most this many runs at once; default: workers */
+        unsigned concurrency; /* at most this many runs at once; default: config_at_once() */
         bool serial;          /* the file sets it to 1: one run begins when the one before it is over */
         struct config_handler handler;
         uint64_t resync_usec;                      /* default 10h; 0 = never */
@@ -184,6 +187,8 @@ struct config_problems {
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 bool config_has_errors(const struct config_problems *problems); /* more than warnings */
+/* As many objects as the handlers of all workers can be at work on, without `concurrency`. */
+unsigned config_at_once(const struct config *config, const struct config_watch *watch);
 /* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);

@@ -42,6 +42,9 @@ TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
       {"memory", KEY_SIZE, IN_WATCH(handler.recycle_memory), 1, UINT64_C(1) << 50, NULL, false, NULL});
 
+TABLE(batch_table, {"max", KEY_UNSIGNED, IN_WATCH(handler.batch_max), 2, WINDOW_MAX, NULL, true, NULL},
+      DURATION("wait", IN_WATCH(handler.batch_wait_usec), 0, USEC_PER_SEC));
+
 TABLE(limits_table,
       {"memory", KEY_SIZE, IN_WATCH(handler.limit_memory), 1 << 20, UINT64_C(1) << 50, NULL, false, NULL},
       {"pids", KEY_UNSIGNED, IN_WATCH(handler.limit_pids), 1, 4194304, NULL, false, NULL},
@@ -58,6 +61,8 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       {"credentials", KEY_PAIRS, IN_WATCH(handler.credentials), 0, 0, NULL, false, NULL},
       {"kubernetes", KEY_MAPPING, IN_WATCH(handler.kubernetes), 0, 0, &kubernetes_table, false, NULL},
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
+      {"parallel", KEY_UNSIGNED, IN_WATCH(handler.parallel), 1, WINDOW_MAX, NULL, false, NULL},
+      {"batch", KEY_MAPPING, 0, 0, 0, &batch_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
       {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},
@@ -110,7 +115,7 @@ static const struct key watch_key[] = {
         {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false, NULL},
         {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, &trigger_table, false, NULL},
         {"filter", KEY_TEXT, IN_WATCH(filter), 0, 0, NULL, false, NULL},
-        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false, NULL},
+        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64 * WINDOW_MAX, NULL, false, NULL},
         {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},
         {"finalizer", KEY_BOOL, IN_WATCH(finalizer), 0, 0, NULL, false, NULL},
         DURATION("resync", IN_WATCH(resync_usec), 0, 3650 * 24 * USEC_PER_HOUR),

@@ -35,9 +35,9 @@ struct watch *watch_find(const struct controller *controller, const char *name)
 
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config)
 {
-        return config->serial                                      ? 1
-               : config->concurrency < controller->config->workers ? config->concurrency
-                                                                   : 0;
+        return config->serial                                                     ? 1
+               : config->concurrency < config_at_once(controller->config, config) ? config->concurrency
+                                                                                  : 0;
 }
 
 /* Of the group and the kind, in whichever version; 0: owned objects are nobody's but this watch's. */

@@ -79,8 +79,9 @@ struct process_options {
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated; there may be more NULs in it. cut: the line is longer than
          * PROCESS_ANSWER_MAX, and these are as many bytes of it; the rest is never told. stdin then stays
-         * open for process_write(). */
+         * open for process_write(), but for: */
         void (*on_output)(const char *line, size_t size, bool cut, void *userdata);
+        bool input_ends; /* `input` is all that it gets, and it need not read it */
         /* Lines of stdout are told as those of stderr are, up to the first one that begins with a brace;
          * only from there on it is collected. Without on_output. */
         bool finds_answer;

@@ -20,6 +20,11 @@ void stream_close(struct process *process, int which)
         process->fd[which] = -1;
 }
 
+static bool keeps_input(const struct process *process)
+{
+        return process->options.on_output && !process->options.input_ends;
+}
+
 /* true: there is more, for when the pipe has room again. */
 static bool write_input(struct process *process)
 {
@@ -35,9 +40,9 @@ static bool write_input(struct process *process)
         text_done(&process->input);
         process->input_sent = 0;
         /* A handler that does not want to read its request need not; one that serves must. */
-        if (r < 0 || !process->options.on_output)
+        if (r < 0 || !keeps_input(process))
                 stream_close(process, STDIN);
-        if (r < 0 && process->options.on_output)
+        if (r < 0 && keeps_input(process))
                 process->on_broken(process);
         return false;
 }

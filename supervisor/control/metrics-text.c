@@ -91,11 +91,10 @@ static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)
 
 static uint64_t watch_concurrency(const struct supervisor *supervisor, size_t index)
 {
-        unsigned limit = supervisor->controller.watch[index].config->concurrency;
+        const struct config_watch *config = supervisor->controller.watch[index].config;
+        unsigned most = config_at_once(supervisor->controller.config, config);
 
-        return limit > 0 && limit < supervisor->controller.worker_count
-                       ? limit
-                       : supervisor->controller.worker_count;
+        return config->concurrency > 0 && config->concurrency < most ? config->concurrency : most;
 }
 
 static uint64_t watch_synced(const struct supervisor *supervisor, size_t index)

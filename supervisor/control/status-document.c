@@ -129,18 +129,43 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_close(json, "},");
 }
 
+/* The runs that have a handler together with others, or wait for company: `parallel`, `batch`. The first; NULL. */
+static const struct assignment *find_shared(const struct worker *worker, size_t *ret_count)
+{
+        const struct assignment *found = NULL;
+
+        *ret_count = 0;
+        for (size_t i = 0; i < worker->given_count; i++) {
+                const struct assignment *given = &worker->given[i];
+                const struct config_handler *handler =
+                        &worker->controller->watch[given->run.watch].config->handler;
+
+                if (!given->aside || given->answered || (handler->parallel <= 1 && handler->batch_max == 0))
+                        continue;
+                found = found ? found : given;
+                ++*ret_count;
+        }
+        return found;
+}
+
 void status_write_worker(const struct supervisor *supervisor, size_t index, const struct assignment *given,
                          struct text *json)
 {
         const struct worker *worker = &supervisor->controller.worker[index];
-        const struct queue_run *run = given ? &given->run : worker_run(worker);
-        uint64_t since = given && given->aside ? given->since : worker->started_boottime;
+        size_t shared;
+        const struct assignment *first = find_shared(worker, &shared);
+        const struct queue_run *run;
+        uint64_t since;
 
+        given = given || worker_run(worker) ? given : first;
+        run = given ? &given->run : worker_run(worker);
+        since = given && given->aside ? given->since : worker->started_boottime;
         text_append_string(json, "{");
         json_uint64(json, "index", index);
         json_uint64(json, "pid", (uint64_t)worker_child(worker)->process.pid);
         json_string(json, "state", !run ? "idle" : given && given->answered ? "writing" : "running");
-        json_uint64(json, "writing", worker->aside_count);
+        json_uint64(json, "together", shared);
+        json_uint64(json, "writing", worker->aside_count - shared);
         if (run) {
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);

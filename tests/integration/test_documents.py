@@ -205,6 +205,16 @@ def test_the_manual_s_handler_that_serves(found, devserver, make_operator, sandb
     wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, lambda: f"the status; {operator.output.text()}")
 
 
+@runs("man/reconciled-handler.7: import json, sys (again)")
+def test_the_manual_s_handler_of_a_batch(found, devserver, make_operator, sandbox, widgets):
+    handler = {"exec": ["/usr/bin/python3", program_of(sandbox, found[0].text)], "batch": {"max": 20}}
+    operator = answers(devserver, make_operator, sandbox, handler)
+    for name in ("a", "b", "c"):
+        widgets.create(name)
+    wait_until(lambda: all(item.get("status") == {"seen": True} for item in widgets.list()["items"]),
+               lambda: f"each status; {operator.output.text()}")
+
+
 @runs("man/reconciled-handler.7: #!/usr/bin/python3")
 def test_the_manual_s_handler_with_a_child(found, api, devserver, make_operator, sandbox, widgets):
     operator = answers(devserver, make_operator, sandbox, {"serve": [program_of(sandbox, found[0].text)]}, finalizer=True)

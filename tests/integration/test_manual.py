@@ -20,7 +20,8 @@ NOT_A_KEY = {"watches[].owns[].names"}
 # Required in one of the files, so the schema of one file does not demand them.
 REQUIRED = {"operator", "watches[]"}
 # What excludes other keys of the synopsis, or equals one of them in another kind of handler.
-NOT_IN_SYNOPSIS = {"watches[].handler.plugin", "watches[].handler.kubernetes.kubeconfig"}
+NOT_IN_SYNOPSIS = {"watches[].handler.plugin", "watches[].handler.kubernetes.kubeconfig", "watches[].handler.batch.max",
+                   "watches[].handler.batch.wait"}
 
 
 def schema_keys(schema, path=""):

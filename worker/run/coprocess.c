@@ -17,37 +17,48 @@
 #include "worker/run/limits.h"
 #include "worker/run/request.h"
 
+#define CUT_OFF "the run was cut off because the operator stops"
+
 #define LOOK_USEC (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
 struct coprocess {
         struct worker *worker;
         struct worker_watch *watch;
-        struct process *process;         /* NULL: not running */
-        struct run *run;                 /* under way; NULL: idle */
-        struct coprocess_answer *answer; /* of that run */
-        bool ending;                     /* was told to end; the next one is started when it is gone */
-        char failure[160];               /* why the run fails when the process is gone; "": it does not */
-        uint64_t last_id, runs;          /* runs of this process */
-        uint64_t answered_id;            /* the newest request that was answered; 0: none */
-        char answered_key[512];          /* and its object */
-        uint64_t cpu_told;               /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;              /* CLOCK_BOOTTIME: when its usage was last read */
-        sd_event_source *timer;          /* of the timeout */
-        uint64_t timeout_at;             /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
+        struct process *process; /* NULL: not running */
+        struct asked *first;     /* requests: those that it has, and those that it is to get */
+        bool retiring;           /* gets no other request, and ends when it has answered those that it has */
+        bool ending;             /* was told to end; the next one is started when it is gone */
+        char failure[160];       /* why it was ended over its requests; "": it was not */
+        uint64_t last_id, runs;  /* runs of this process */
+        uint64_t answered_id;    /* the newest request that was answered; 0: none */
+        char answered_key[512];  /* and its object */
+        uint64_t cpu_told;       /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;      /* CLOCK_BOOTTIME: when its usage was last read */
+        sd_event_source *timer;  /* of the timeouts */
 };
 
-/* ---- the end of a run's request */
+/* ---- its requests */
 
-/* run: coprocess->run, taken from there; NULL: there is none. */
-static void end_run(const struct coprocess *coprocess, const struct run *run, enum coprocess_end end,
-                    const char *text, size_t size)
+static struct asked *first_sent(const struct coprocess *coprocess)
 {
-        if (!run)
-                return;
-        coprocess->answer->end = end;
-        coprocess->answer->text = strndup(text, size);
-        coprocess->answer->size = size;
-        fiber_wake(run->fiber);
+        struct asked *asked = coprocess->first;
+
+        while (asked && asked->id == 0)
+                asked = asked->next;
+        return asked;
+}
+
+/* NULL: it has none, or several. */
+static struct run *only_run(const struct coprocess *coprocess)
+{
+        const struct asked *asked = first_sent(coprocess);
+
+        return asked && asked_count_sent(coprocess->first) == 1 ? asked->run : NULL;
+}
+
+static void end_asked(struct coprocess *coprocess, struct asked *asked, enum asked_end end, const char *text)
+{
+        asked_end(&coprocess->first, asked, end, text, strlen(text));
 }
 
 /* ---- what it says */
@@ -55,30 +66,13 @@ static void end_run(const struct coprocess *coprocess, const struct run *run, en
 static void log_line(const char *line, void *userdata)
 {
         const struct coprocess *coprocess = userdata;
+        struct run *run = only_run(coprocess);
 
-        if (coprocess->run)
-                run_log_line(line, coprocess->run);
+        if (run)
+                run_log_line(line, run);
         else
                 log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
                           LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name}), "%s", line);
-}
-
-/* Whether the line, {"id": 7, ...}, answers the run under way. */
-static int take_id(struct span key, struct span value, void *userdata)
-{
-        if (scan_string_equals(key, "id"))
-                *(struct span *)userdata = value;
-        return 0;
-}
-
-static bool is_answer_to(const char *line, size_t size, uint64_t id)
-{
-        struct span whole, found = {0};
-        char text[24];
-
-        snprintf(text, sizeof(text), "%" PRIu64, id);
-        return scan_value(line, size, &whole) >= 0 && scan_members(whole, take_id, &found) >= 0 &&
-               found.start && found.size == strlen(text) && memcmp(found.start, text, found.size) == 0;
 }
 
 static bool must_recycle(const struct coprocess *coprocess)
@@ -118,11 +112,10 @@ static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
         process_end(coprocess->process, grace_usec);
 }
 
-/* The run ends when its process is gone: until then no other run may work on the object. */
-static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
+/* Its runs end when it is gone: until then no other run may work on their objects. */
+static void end_with_runs(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
 {
         snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
-        coprocess->timeout_at = 0;
         end_process(coprocess, grace_usec);
 }
 
@@ -137,50 +130,54 @@ static void note_second_answer(const struct coprocess *coprocess)
                   coprocess->watch->config->name, coprocess->answered_id, coprocess->answered_key);
 }
 
-/* An answer that is too long to be read is only recognised by how it begins. */
-static bool is_answer(const struct coprocess *coprocess, const char *line, size_t size, bool cut)
+static void take_output(struct coprocess *coprocess, const char *line, size_t size, bool cut)
 {
-        return coprocess->run && !coprocess->ending && line[0] == '{' &&
-               (cut || is_answer_to(line, size, coprocess->last_id));
+        if (coprocess->answered_id > 0 && line[0] == '{' && !cut &&
+            asked_is_answer_to(line, size, coprocess->answered_id))
+                note_second_answer(coprocess);
+        else
+                process_log(coprocess->process, line, size);
+}
+
+static void retire_maybe(struct coprocess *coprocess)
+{
+        coprocess->retiring = coprocess->retiring || must_recycle(coprocess);
+        if (coprocess->retiring && !first_sent(coprocess))
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
 }
 
 static void on_output(const char *line, size_t size, bool cut, void *userdata)
 {
         struct coprocess *coprocess = userdata;
-        struct run *run = coprocess->run;
+        struct asked *asked;
 
         if (size == 0)
                 return;
-        if (!is_answer(coprocess, line, size, cut)) {
-                if (coprocess->answered_id > 0 && line[0] == '{' && !cut &&
-                    is_answer_to(line, size, coprocess->answered_id))
-                        note_second_answer(coprocess);
-                else
-                        process_log(coprocess->process, line, size);
+        asked = coprocess->ending ? NULL : asked_find(coprocess->first, line, size, cut);
+        if (!asked) {
+                take_output(coprocess, line, size, cut);
                 return;
         }
         process_next_run(coprocess->process);
-        coprocess->run = NULL;
-        coprocess->answered_id = coprocess->last_id;
-        snprintf(coprocess->answered_key, sizeof(coprocess->answered_key), "%s", run->order->key);
+        coprocess->answered_id = asked->id;
+        snprintf(coprocess->answered_key, sizeof(coprocess->answered_key), "%s", asked->run->order->key);
         coprocess->runs++;
-        look_at_usage(coprocess, run);
-        coprocess->timeout_at = 0;
-        if (must_recycle(coprocess))
-                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        end_run(coprocess, run, cut ? COPROCESS_ANSWERED_TOO_MUCH : COPROCESS_ANSWERED, line,
-                cut ? 0 : size);
+        look_at_usage(coprocess, asked->run);
+        asked_note_answer(asked->run);
+        asked_end(&coprocess->first, asked, cut ? ASKED_TOO_MUCH : ASKED_ANSWERED, line, cut ? 0 : size);
+        retire_maybe(coprocess);
 }
 
 /* ---- its end */
 
-static void fail_run(struct coprocess *coprocess, const char *why)
+static const char *start_failure(const struct coprocess *coprocess, int status, char *why, size_t size)
 {
-        coprocess->timeout_at = 0;
-        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_FAILED, why, strlen(why));
+        snprintf(why, size, "the handler %.300s cannot be started, or does not listen: %s",
+                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
+        return why;
 }
 
-static void cannot_start(struct coprocess *coprocess, int status)
+static void cannot_start(struct coprocess *coprocess, struct asked *asked, int status)
 {
         bool is_there = coprocess->process || status == -ENOMEM;
         char why[512];
@@ -188,13 +185,12 @@ static void cannot_start(struct coprocess *coprocess, int status)
         /* A process that does not listen any more is of no use to the next run either. */
         if (coprocess->process)
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
-                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
-        if (is_there) {
-                fail_run(coprocess, why);
+        if (coprocess->process && first_sent(coprocess)) {
+                asked->id = coprocess->last_id; /* it goes the way of the others */
                 return;
         }
-        end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_NOT_STARTED, why, strlen(why));
+        start_failure(coprocess, status, why, sizeof(why));
+        end_asked(coprocess, asked, is_there ? ASKED_FAILED : ASKED_NOT_STARTED, why);
 }
 
 static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
@@ -208,52 +204,151 @@ static void describe_end(const struct record_watch *config, const struct process
                 snprintf(end, size, "exited with %d", WEXITSTATUS(result->wait_status));
 }
 
+static void explain_timeout(const struct coprocess *coprocess, char *why, size_t size)
+{
+        char text[64];
+
+        snprintf(why, size, "the handler did not answer within its timeout of %s, and its process was ended",
+                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
+}
+
+static void none_started(struct coprocess *coprocess, int status)
+{
+        char why[512];
+        struct asked *asked;
+
+        start_failure(coprocess, status, why, sizeof(why));
+        while ((asked = first_sent(coprocess)))
+                end_asked(coprocess, asked, status == -ENOMEM ? ASKED_FAILED : ASKED_NOT_STARTED, why);
+}
+
+static bool is_cut_off(const struct coprocess *coprocess)
+{
+        for (const struct asked *asked = coprocess->first; asked; asked = asked->next)
+                if (asked->id > 0 && asked->run->cancelled)
+                        return true;
+        return false;
+}
+
+static bool ended_well(const struct process_result *result)
+{
+        return result->end == PROCESS_EXITED && WIFEXITED(result->wait_status) &&
+               WEXITSTATUS(result->wait_status) == 0;
+}
+
+static bool is_of_batch(const struct coprocess *coprocess)
+{
+        return coprocess->watch->config->batch_max > 0;
+}
+
+/* Its exit status is for those that it has not answered. 0: it has nothing to say about them. */
+static void settle_batch(struct coprocess *coprocess, const struct process_result *result, const char *why)
+{
+        struct run *run = only_run(coprocess);
+        struct asked *asked;
+
+        if (run)
+                run->handler.result = *result;
+        if (!ended_well(result))
+                asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_EXITED, why,
+                             result->last_line);
+        while ((asked = first_sent(coprocess))) {
+                asked_note_answer(asked->run);
+                end_asked(coprocess, asked, ASKED_ANSWERED, "");
+        }
+}
+
+static void explain(const struct coprocess *coprocess, const struct process_result *result,
+                    const char *ended, char *why, size_t size)
+{
+        if (coprocess->failure[0])
+                snprintf(why, size, "%s", coprocess->failure);
+        else if (result->end == PROCESS_TIMED_OUT)
+                explain_timeout(coprocess, why, size);
+        else
+                snprintf(why, size, "the handler's process %s before it had answered", ended);
+}
+
+/* What it has not answered, when it is gone. `ended`: how it ended. */
+static void settle(struct coprocess *coprocess, const struct process_result *result, const char *ended)
+{
+        bool failing = coprocess->failure[0] != '\0';
+        char why[256];
+
+        explain(coprocess, result, ended, why, sizeof(why));
+        if (result->start_error < 0 && !failing && !coprocess->worker->stopping)
+                none_started(coprocess, result->start_error);
+        else if (is_of_batch(coprocess) && !failing)
+                settle_batch(coprocess, result, why);
+        else
+                asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_FAILED, why,
+                             failing ? "" : result->last_line);
+}
+
+/* When there is no run that it concerns. */
+static void tell_end(const struct coprocess *coprocess, const struct process_result *result,
+                     const char *ended)
+{
+        if (!is_of_batch(coprocess))
+                log_warning("watch %s: the handler's process %s; the next run starts another one",
+                            coprocess->watch->config->name, ended);
+        else if (!ended_well(result))
+                log_warning("watch %s: the handler's process %s after it had answered all its requests",
+                            coprocess->watch->config->name,
+                            result->end == PROCESS_TIMED_OUT ? "did not end within its timeout" : ended);
+}
+
+/* Those that have waited for the old process to go; when the operator stops, there is no other one. */
+static void wake_unsent(struct coprocess *coprocess)
+{
+        struct asked *asked = coprocess->first;
+
+        while (asked) {
+                struct asked *next = asked->next;
+
+                if (coprocess->worker->stopping)
+                        end_asked(coprocess, asked, ASKED_LOST, CUT_OFF);
+                else
+                        fiber_wake(asked->run->fiber);
+                asked = next;
+        }
+}
+
 static void on_coprocess_done(const struct process_result *result, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct process *process = TAKE_PTR(coprocess->process);
-        bool expected = coprocess->ending, failing = coprocess->failure[0] != '\0';
-        char why[640], end[128];
+        struct run *run = only_run(coprocess);
+        char ended[128];
 
-        if (coprocess->run) {
-                note_usage(coprocess, coprocess->run, &result->usage);
-                coprocess->run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
-        }
+        if (run || coprocess->watch->leader)
+                note_usage(coprocess, run ? run : coprocess->watch->leader, &result->usage);
+        if (run)
+                run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
         if (result->left_over)
                 log_line(PROCESS_LEFT_OVER, coprocess);
-        describe_end(coprocess->watch->config, result, end, sizeof(end));
-        snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
-                 result->last_line[0] ? ": " : "", result->last_line);
-        if (failing)
-                snprintf(why, sizeof(why), "%s", coprocess->failure);
+        describe_end(coprocess->watch->config, result, ended, sizeof(ended));
+        if (!first_sent(coprocess) && !coprocess->ending && !coprocess->worker->stopping)
+                tell_end(coprocess, result, ended);
+        settle(coprocess, result, ended);
         coprocess->failure[0] = '\0';
-        coprocess->ending = false;
+        coprocess->ending = coprocess->retiring = false;
         process_free(process);
-        if (coprocess->worker->stopping) {
-                fail_run(coprocess, why);
+        wake_unsent(coprocess);
+        if (coprocess->watch->leader)
+                fiber_wake(coprocess->watch->leader->fiber);
+        if (coprocess->worker->stopping)
                 coprocess->worker->on_part_ended(coprocess->worker);
-        } else if (result->start_error < 0 && !failing && coprocess->run) {
-                cannot_start(coprocess, result->start_error);
-        } else if (expected && !failing && coprocess->run) {
-                fiber_wake(coprocess->run->fiber); /* it has waited for the old process to go */
-        } else {
-                if (!coprocess->run && !expected)
-                        log_warning("watch %s: the handler's process %s; the next run starts another one",
-                                    coprocess->watch->config->name, end);
-                fail_run(coprocess, why);
-        }
 }
 
 /* ---- a run */
 
 static void time_out(struct coprocess *coprocess)
 {
-        char why[160], text[64];
+        char why[160];
 
-        snprintf(why, sizeof(why),
-                 "the handler did not answer within its timeout of %s, and its process was ended",
-                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
-        end_with_run(coprocess, coprocess->watch->config->handler_grace_usec, why);
+        explain_timeout(coprocess, why, sizeof(why));
+        end_with_runs(coprocess, coprocess->watch->config->handler_grace_usec, why);
 }
 
 static int timer_at(struct coprocess *coprocess, uint64_t usec)
@@ -263,20 +358,22 @@ static int timer_at(struct coprocess *coprocess, uint64_t usec)
         return r < 0 ? r : sd_event_source_set_enabled(coprocess->timer, SD_EVENT_ONESHOT);
 }
 
+/* Its requests have one timeout each, and came one after the other. */
 static int on_handler_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
 {
         struct coprocess *coprocess = userdata;
+        const struct asked *asked = coprocess->ending ? NULL : first_sent(coprocess);
 
-        if (coprocess->timeout_at > usec)
-                return timer_at(coprocess, coprocess->timeout_at);
-        if (coprocess->timeout_at > 0)
+        if (asked && asked->timeout_at > usec)
+                return timer_at(coprocess, asked->timeout_at);
+        if (asked)
                 time_out(coprocess);
         return 0;
 }
 
 /* The timer of an earlier run goes off no later than this run's timeout, and then is set again: a timer
  * for each of many short runs would cost as much as they do. */
-static int start_clock(struct coprocess *coprocess)
+static int start_clock(struct coprocess *coprocess, struct asked *asked)
 {
         sd_event *event = coprocess->worker->child->event;
         int enabled = SD_EVENT_OFF;
@@ -285,31 +382,34 @@ static int start_clock(struct coprocess *coprocess)
 
         if (r < 0)
                 return r;
-        coprocess->timeout_at = now + coprocess->watch->config->handler_timeout_usec;
+        asked->timeout_at = now + coprocess->watch->config->handler_timeout_usec;
         if (!coprocess->timer)
-                return sd_event_add_time(event, &coprocess->timer, CLOCK_MONOTONIC, coprocess->timeout_at, 1,
+                return sd_event_add_time(event, &coprocess->timer, CLOCK_MONOTONIC, asked->timeout_at, 1,
                                          on_handler_time, coprocess);
         r = sd_event_source_get_enabled(coprocess->timer, &enabled);
-        return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, coprocess->timeout_at);
+        return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, asked->timeout_at);
 }
 
-static int send_request(struct coprocess *coprocess)
+static int send_request(struct coprocess *coprocess, struct asked *asked)
 {
         _cleanup_text_ struct text request = TEXT_EMPTY;
-        int r = request_build(coprocess->run, ++coprocess->last_id, &request);
+        int r = request_build(asked->run, ++coprocess->last_id, &request);
 
         if (r >= 0) {
-                recording_request(coprocess->run, &request);
+                recording_request(asked->run, &request);
                 r = process_write(coprocess->process, &request);
         }
         if (r >= 0)
-                r = start_clock(coprocess);
+                r = start_clock(coprocess, asked);
+        if (r >= 0)
+                asked->id = coprocess->last_id;
         return r;
 }
 
 /* ---- its start */
 
-static int launch(struct coprocess *coprocess)
+/* input: all that a batch gets; NULL: it gets more, line by line. */
+static int launch(struct coprocess *coprocess, struct text *input)
 {
         const struct record_watch *config = coprocess->watch->config;
         _cleanup_free_ char **argument = arguments_build(config);
@@ -317,6 +417,9 @@ static int launch(struct coprocess *coprocess)
         struct process_options options = {
                 .argument = argument,
                 .environment = environment,
+                .input = input,
+                .input_ends = input != NULL,
+                .timeout_usec = input ? config->handler_timeout_usec : 0,
                 .grace_usec = config->handler_grace_usec,
                 .on_output = on_output,
                 .on_line = log_line,
@@ -336,13 +439,16 @@ static int launch(struct coprocess *coprocess)
 
 /* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for. One that died is
  * followed at once: the object that it died over has a backoff of its own, and others must not wait for that. */
-static int make_ready(struct coprocess *coprocess) _suspends_
+static int make_ready(struct coprocess *coprocess, const struct asked *asked) _suspends_
 {
-        const struct run *run = coprocess->run;
+        const struct run *run = asked->run;
 
-        while (coprocess->process && coprocess->ending && coprocess->run && !run->dropped)
+        while (coprocess->process && (coprocess->ending || coprocess->retiring) && !asked->is_over &&
+               !run->dropped)
                 (void)!fiber_suspend("the end of the former handler process");
-        return coprocess->process || !coprocess->run || run->dropped ? 0 : launch(coprocess);
+        if (coprocess->process || asked->is_over || run->dropped)
+                return 0;
+        return run->cancelled ? -ECANCELED : launch(coprocess, NULL);
 }
 
 static struct coprocess *coprocess_of(struct run *run)
@@ -359,44 +465,153 @@ static struct coprocess *coprocess_of(struct run *run)
         return watch->coprocess;
 }
 
-int coprocess_ask(struct run *run, struct coprocess_answer *ret)
+static int ask(struct coprocess *coprocess, struct asked *asked) _suspends_
+{
+        int r = make_ready(coprocess, asked);
+
+        return r < 0 || asked->is_over || asked->run->dropped ? r : send_request(coprocess, asked);
+}
+
+int coprocess_join(struct run *run, struct asked *asked)
 {
         struct coprocess *coprocess = coprocess_of(run);
-        int r;
 
         if (!coprocess)
                 return -ENOMEM;
-        assert(!coprocess->run);
-        coprocess->run = run;
-        coprocess->answer = ret;
-        r = make_ready(coprocess);
-        if (r >= 0 && coprocess->run)
-                r = send_request(coprocess);
+        asked->run = run;
+        asked_add(&coprocess->first, asked);
+        return 0;
+}
+
+void coprocess_leave(struct run *run, const struct asked *asked)
+{
+        asked_remove(&run->watch->coprocess->first, asked);
+}
+
+int coprocess_ask(struct run *run, struct asked *asked)
+{
+        struct coprocess *coprocess;
+        int r = coprocess_join(run, asked);
+
+        if (r < 0)
+                return r;
+        coprocess = run->watch->coprocess;
+        r = ask(coprocess, asked);
         if (r == -E2BIG)
-                end_run(coprocess, TAKE_PTR(coprocess->run), COPROCESS_TOO_LARGE, "", 0);
-        else if (r < 0 && coprocess->run && !run->dropped)
-                cannot_start(coprocess, r);
-        while (coprocess->run && !run->dropped)
+                end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
+        else if (r == -ECANCELED && !run->dropped)
+                end_asked(coprocess, asked, ASKED_LOST, CUT_OFF);
+        else if (r < 0 && !run->dropped)
+                cannot_start(coprocess, asked, r);
+        while (!asked->is_over && !run->dropped)
                 (void)!fiber_suspend("the handler's answer");
-        coprocess->run = NULL;
+        coprocess_leave(run, asked);
         return run->dropped ? -ECANCELED : 0;
 }
 
-void coprocess_answer_done(struct coprocess_answer *answer)
+/* ---- a batch */
+
+size_t coprocess_count_waiting(const struct coprocess *coprocess)
 {
-        free(answer->text);
+        return asked_count_unsent(coprocess->first);
+}
+
+void coprocess_wake_waiting(const struct coprocess *coprocess)
+{
+        for (const struct asked *asked = coprocess->first; asked; asked = asked->next)
+                fiber_wake(asked->run->fiber);
+}
+
+/* All requests of a batch together are no larger than a single one may be. */
+static bool has_room(const struct coprocess *coprocess, const struct text *input, const struct text *request)
+{
+        uint64_t max = coprocess->watch->config->request_max;
+
+        return input->size == 0 || max == 0 || input->size + request->size <= max;
+}
+
+static int append_request(struct text *input, struct text *request)
+{
+        if (input->size > 0)
+                return text_append(input, request->data, request->size);
+        *input = *request;
+        *request = TEXT_EMPTY;
+        return 0;
+}
+
+/* False: it has to wait for the next batch. */
+static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct text *input)
+{
+        _cleanup_text_ struct text request = TEXT_EMPTY;
+        int r = request_build(asked->run, ++coprocess->last_id, &request);
+
+        if (r >= 0 && !has_room(coprocess, input, &request))
+                return false;
+        if (r >= 0) {
+                recording_request(asked->run, &request);
+                r = append_request(input, &request);
+        }
+        if (r == -E2BIG)
+                end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
+        else if (r < 0 && !asked->run->dropped)
+                cannot_start(coprocess, asked, r);
+        if (r < 0)
+                return true;
+        asked->id = coprocess->last_id;
+        asked->run->handler.ran = true;
+        asked->run->gathers = false; /* it cannot go back any more */
+        return true;
+}
+
+static void gather_requests(struct coprocess *coprocess, const struct run *leader, struct text *input)
+{
+        size_t most = asked_together(leader);
+        struct asked *asked = coprocess->first, *next;
+        bool has_room = true;
+
+        while (asked && asked->run != leader)
+                asked = asked->next;
+        if (asked)
+                has_room = hand_over(coprocess, asked, input);
+        for (asked = coprocess->first; asked && has_room && asked_count_sent(coprocess->first) < most;
+             asked = next) {
+                next = asked->next;
+                if (asked->id == 0 && asked_together(asked->run) > 1)
+                        has_room = hand_over(coprocess, asked, input);
+        }
+}
+
+void coprocess_start_batch(struct run *leader)
+{
+        struct coprocess *coprocess = leader->watch->coprocess;
+        _cleanup_text_ struct text input = TEXT_EMPTY;
+        int r;
+
+        assert(!coprocess->process && !first_sent(coprocess));
+        gather_requests(coprocess, leader, &input);
+        r = first_sent(coprocess) ? launch(coprocess, &input) : 0;
+        if (r < 0)
+                none_started(coprocess, r);
 }
 
 /* ---- ends from outside */
 
+static bool has_request(const struct coprocess *coprocess, const struct run *run)
+{
+        for (const struct asked *asked = coprocess->first; asked; asked = asked->next)
+                if (asked->run == run && asked->id > 0)
+                        return true;
+        return false;
+}
+
 bool coprocess_cancel(struct run *run, uint64_t grace_usec)
 {
-        static const char why[] = "the run was cut off because the operator stops";
         struct coprocess *coprocess = run->watch->coprocess;
 
-        if (!coprocess || coprocess->run != run || !coprocess->process)
+        if (!coprocess || !coprocess->process ||
+            !(has_request(coprocess, run) || coprocess->watch->leader == run))
                 return false;
-        end_with_run(coprocess, grace_usec, why);
+        end_with_runs(coprocess, grace_usec, CUT_OFF);
         return true;
 }
 

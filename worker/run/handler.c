@@ -13,6 +13,7 @@
 #include "worker/run/environment.h"
 #include "worker/run/limits.h"
 #include "worker/run/request.h"
+#include "worker/run/together/batch.h"
 #include "worker/waiting.h"
 
 #define EXIT_DATAERR  65
@@ -205,39 +206,72 @@ static int ask_program(struct run *run) _suspends_
         return run->dropped ? -ECANCELED : judge_end(run, &run->handler.result);
 }
 
-/* ---- a process that serves one run after the other */
+/* ---- a process that has requests of several runs */
+
+static int judge_exit(struct run *run, const struct asked *answer)
+{
+        struct process_result result = run->handler.result;
+
+        result.last_line = answer->text ? answer->text : "";
+        run->handler.wait_status = result.wait_status;
+        return judge_failure(run, &result, result.wait_status);
+}
+
+static int take_end(struct run *run, struct asked *answer)
+{
+        const char *text = answer->text ? answer->text : "no memory to say why";
+
+        run->handler.done = true;
+        switch (answer->end) {
+        case ASKED_ANSWERED:
+                recording_answer(run, answer->text, answer->size);
+                run->handler.output = TAKE_PTR(answer->text);
+                return run->handler.output
+                               ? take_handlers_answer(run, run->handler.output, answer->size)
+                               : run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
+        case ASKED_TOO_MUCH:
+                return answered_too_much(run);
+        case ASKED_NOT_STARTED:
+                return not_started(run, text);
+        case ASKED_TOO_LARGE:
+                return run_finish_too_large(run);
+        case ASKED_LOST:
+                return run_finish(run, RESULT_CANCELLED, "%s", text);
+        case ASKED_EXITED:
+                return judge_exit(run, answer);
+        case ASKED_FAILED:
+                break;
+        }
+        return run_finish(run, RESULT_RETRY, "%s", text);
+}
 
 static int ask_coprocess(struct run *run) _suspends_
 {
-        _cleanup_(coprocess_answer_done) struct coprocess_answer answer = {0};
+        _cleanup_(asked_done) struct asked answer = {0};
         int r = coprocess_ask(run, &answer);
 
         if (r < 0)
                 return run->dropped ? r : cannot_start(run, r);
-        run->handler.done = true;
-        switch (answer.end) {
-        case COPROCESS_ANSWERED:
-                recording_answer(run, answer.text, answer.size);
-                run->handler.output = TAKE_PTR(answer.text);
-                return run->handler.output
-                               ? take_handlers_answer(run, run->handler.output, answer.size)
-                               : run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
-        case COPROCESS_ANSWERED_TOO_MUCH:
-                return answered_too_much(run);
-        case COPROCESS_NOT_STARTED:
-                return not_started(run, answer.text ? answer.text : "no memory to say why");
-        case COPROCESS_TOO_LARGE:
-                return run_finish_too_large(run);
-        case COPROCESS_FAILED:
-                break;
-        }
-        return run_finish(run, RESULT_RETRY, "%s", answer.text ? answer.text : "no memory to say why");
+        return take_end(run, &answer);
+}
+
+static int ask_in_batch(struct run *run) _suspends_
+{
+        _cleanup_(asked_done) struct asked answer = {0};
+        int r = batch_ask(run, &answer);
+
+        if (r == -ENOMEM)
+                return cannot_start(run, r);
+        return r < 0 ? r : take_end(run, &answer);
 }
 
 int handler_run(struct run *run)
 {
-        int r = waiting_turn(run);
+        int r;
 
+        if (run->watch->config->batch_max > 0)
+                return ask_in_batch(run);
+        r = waiting_turn(run);
         if (r < 0)
                 return r;
         run->handler.ran = true;

@@ -220,6 +220,25 @@ static void check_handler_choice(struct reader *reader, yaml_node_t *node, const
                             "recycle is for serve and plugin: each run of exec is a new process");
 }
 
+/* `parallel` or `batch`: what takes several requests at a time. */
+static void check_several(struct reader *reader, yaml_node_t *node, const char *path,
+                          const struct config_watch *watch, const char *name, enum handler_kind kind)
+{
+        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), name);
+        char key[256];
+
+        snprintf(key, sizeof(key), "%.200s.handler.%s", path, name);
+        if (watch->handler.kind != kind)
+                problem_add(reader, place, false, key,
+                            kind == HANDLER_EXEC
+                                    ? "is for exec: serve gets several requests at a time with `parallel`"
+                                    : "is for serve: exec gets several requests in one call with `batch`");
+        else if (watch->concurrency == 1)
+                problem_add(reader, place, false, key,
+                            "contradicts `concurrency: 1`, with which no two objects are handled at a time; "
+                            "keep one of them");
+}
+
 /* One kind of handler, whose command is in `exec` from here on. */
 static void choose_handler(struct reader *reader, struct config_handler *handler)
 {
@@ -405,6 +424,10 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
 
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
+        if (watch->handler.parallel > 1)
+                check_several(reader, node, path, watch, "parallel", HANDLER_SERVE);
+        if (watch->handler.batch_max > 0)
+                check_several(reader, node, path, watch, "batch", HANDLER_EXEC);
         if (watch->handler.exec_count > 0 && watch->handler.exec[0])
                 find_beside_file(reader, &watch->handler.exec[0]);
         check_command(reader, node, path, watch);
