@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "credential/handlers/account.h"
-#include "kubeconfig/credential-message.h"
 #include "kubeconfig/secret.h"
+#include "kubeconfig/value.h"
 
 int credential_send(struct credential *credential)
 {

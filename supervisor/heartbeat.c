@@ -9,7 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "children/child-state.h"
-#include "controller/run/lost-ledger.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"

@@ -9,11 +9,11 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
+#include "object/confined.h"
 #include "object/keyed-hash.h"
-#include "object/namespace.h"
 #include "store/dirty.h"
 #include "store/meta.h"
-#include "store/question.h"
+#include "store/owner.h"
 #include "store/store-check.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
@@ -29,7 +29,6 @@
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/refused-namespaces.h"
-#include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 
 /* ---- configuration */

@@ -81,11 +81,11 @@ struct watcher {
                 sd_event_source *commit_timer; /* of what announces nothing */
                 uint64_t committed_monotonic;
         } announce;     /* apply/announce.c, apply/synced.c */
-        uint64_t epoch; /* of the versions in the store; stream/restored.c */
+        uint64_t epoch; /* of the versions in the store; stream/resume.c */
         struct {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */
-        } restored;                /* stream/restored.c */
+        } restored;                /* stream/resume.c */
         struct fiber *namespaces;  /* stream/missing-namespaces.c; NULL: nothing is asked */
         struct verification *verification; /* apply/verify.c */
         struct {

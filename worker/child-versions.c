@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See child-versions.h. */
 #include "worker/child-versions.h"
 
 #include <errno.h>

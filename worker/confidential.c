@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See confidential.h. */
 #include "worker/confidential.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recording.h. */
 #include "worker/recording.h"
 
 #include <dirent.h>

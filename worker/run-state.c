@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See run-state.h. */
 #include "worker/run-state.h"
 
 #include <errno.h>

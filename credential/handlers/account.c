@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "credential/handlers/files.h"
 #include "credential/separate.h"
-#include "kubeconfig/credential-message.h"
+#include "kubeconfig/value.h"
 #include "json/json.h"
 
 #define LIFE_SEC       3600 /* asked for; the server decides */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Tokens of service accounts (TokenRequest), for handlers that ask the API server themselves. */
-#include "credential/handlers/handler-access.h"
+#include "credential/handlers/files.h"
 
 /* Whether any handler is to act as a service account. */
 bool account_is_wanted(const struct credential *credential);

@@ -13,7 +13,6 @@
 #include "base/exit-code.h"
 #include "credential/handlers/account.h"
 #include "credential/handlers/files.h"
-#include "credential/handlers/handler-access.h"
 
 static void refresh(struct access *access)
 {

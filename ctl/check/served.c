@@ -14,7 +14,7 @@
 #include "ctl/ctl-answer.h"
 #include "kube/client.h"
 #include "kube/path.h"
-#include "kubeconfig/credential-message.h"
+#include "kubeconfig/value.h"
 #include "object/bookkeeping.h"
 #include "object/confined.h"
 #include "object/identity.h"

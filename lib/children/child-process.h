@@ -9,6 +9,7 @@
 
 #include "ipc/channel.h"
 #include "ipc/role.h"
+#include "ipc/spawner/spawner-program.h"
 
 struct child_process {
         enum role role;
@@ -29,3 +30,10 @@ void child_process_stop(struct child_process *process, uint64_t grace_usec);
 void child_process_signal(const struct child_process *process, int signal);
 /* Frees the channel. */
 void child_process_done(struct child_process *process);
+
+/* The program of each role of a child. */
+enum spawner_program child_program(enum role role); /* one of ROLE_CHILDREN */
+const char *child_binary(enum role role);           /* "reconciled-watcher" */
+
+/* The caller owns the path; NULL: no memory. */
+char *child_program_path(enum role role);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See child-state.h. */
 #include "children/child-state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 
 enum { ROW_STARTING, ROW_CONFIGURED, ROW_RUNNING, ROW_STOPPING, ROW_GONE, ROW_COUNT };
 
@@ -99,4 +102,15 @@ enum child_action child_reaction(enum child_state state, enum child_event event)
         int row = row_of(state);
 
         return row < 0 || (unsigned)event >= CHILD_EVENT_COUNT ? ACT_BUG : table[row][event];
+}
+
+void child_death_describe(int status, const char *killed_why, char *buffer, size_t size)
+{
+        if (WIFSIGNALED(status))
+                snprintf(buffer, size, "was killed by signal %s%s%s", sigabbrev_np(WTERMSIG(status)),
+                         WCOREDUMP(status) ? " (core dumped)" : "", killed_why);
+        else if (WEXITSTATUS(status) == 127)
+                snprintf(buffer, size, "could not be executed (exit code 127)");
+        else
+                snprintf(buffer, size, "exited by itself with code %d", WEXITSTATUS(status));
 }

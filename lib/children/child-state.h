@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The lifecycle of a child: state x event -> action, one table; every cell is defined. */
+#include <stddef.h>
+
 #include "ipc/message.h"
 #include "ipc/role.h"
 
@@ -30,3 +32,9 @@ enum child_action {
 
 enum child_event child_event_of(enum message_type type);
 enum child_action child_reaction(enum child_state state, enum child_event event);
+
+/* How a process ended, in words. */
+
+/* "was killed by signal SEGV (core dumped)", "exited by itself with code 1". status: of waitpid();
+ * killed_why: behind the signal, ", by the kernel for lack of memory"; "": nothing is known. */
+void child_death_describe(int status, const char *killed_why, char *buffer, size_t size);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "controller/clock.h"
 #include "controller/controller.h"
+#include "controller/effects.h"
 #include "queue/queue-watch.h"
 
 unsigned watch_number(const struct watch *watch)

@@ -13,7 +13,7 @@
  *
  * Calls go one way: settle.c calls what has pages to take or runs to give; inputs (change/change.c,
  * run/outcome.c, order/) call what decides about one subject; below all of these are due/push.c,
- * due/due.c, due/may-run.c, and the caller's time and effects (clock.h, effects.h).
+ * due/due.c, and the caller's time and effects (effects.h).
  *
  * Whether a changed object runs is decided in change/change.c, by the table of change/decision.c.
  *
@@ -157,3 +157,7 @@ struct controller {
 int controller_init(struct controller *controller, const struct controller_effects *effects, void *userdata,
                     size_t workers, size_t watch_room);
 void controller_done(struct controller *controller); /* queue and ledger are the caller's */
+
+/* Its watcher is gone and nothing of it runs: as at a start, but for counters and health. -EBUSY; -EAGAIN: it
+ * takes another turn. */
+int watch_renew(struct watch *watch);

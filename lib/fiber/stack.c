@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stack.h. */
 #include "fiber/stack.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See difference.h. */
 #include "json/difference.h"
 
 #include <string.h>

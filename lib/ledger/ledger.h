@@ -16,22 +16,20 @@
  *
  * This header opens and closes, and brings the others along:
  *
- *   commit.h   transactions
- *   rows.h     single rows, pages of them        ledger-due.h      rows whose time has come
- *   last-run.h      how a row's last run ended        count.h    how many rows there are, and fail
- *   ledger-doubt.h    objects over which watchers died  failing.h  lists for people
- *   ledger-history.h  runs that did something
- *   ledger-pause.h    paused watches                    ledger-scope.h    what a watch's rows belong to
+ *   commit.h           transactions
+ *   rows.h             single rows, pages of them, how a row's last run ended
+ *   ledger-due.h       rows whose time has come
+ *   failing.h          how many rows there are, and fail; lists for people
+ *   ledger-doubt.h     objects over which watchers died
+ *   ledger-history.h   runs that did something
+ *   ledger-scope.h     what a watch's rows belong to; paused watches
  */
 #include "base/error.h"
 #include "ledger/commit.h"
-#include "ledger/count.h"
 #include "ledger/failing.h"
-#include "ledger/last-run.h"
 #include "ledger/ledger-doubt.h"
 #include "ledger/ledger-due.h"
 #include "ledger/ledger-history.h"
-#include "ledger/ledger-pause.h"
 #include "ledger/ledger-scope.h"
 #include "ledger/rows.h"
 

@@ -16,6 +16,7 @@ int ledger_look(struct ledger *ledger, const char *watch, const char *key, const
                 const struct ledger_row **ret);
 
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row); /* or replaces it */
+
 /* Makes sure that a row exists, before the first RUN; an existing row is left as it is. 1: the row is
  * new. */
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid);
@@ -28,3 +29,16 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
                  ledger_visit_t visit, void *userdata);
 /* Whether an unfinished run refers to this content (lib/os/kept.h). Commits first. */
 int ledger_settling_names(struct ledger *ledger, const char *id);
+
+/* How a row's last run ended, for people. It belongs to the row and is removed with it; ledger_put() leaves
+ * it. 0 or a negative errno. */
+
+/* Without such a row this does nothing. */
+int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   const struct ledger_run *run);
+
+/* Calls `see` once, with zeros and "" where nothing is known; the texts are borrowed for the call. Returns
+ * what `see` returns. While the ledger cannot be written, the run is that of the last commit. */
+typedef int (*ledger_see_run_t)(const struct ledger_run *run, void *userdata);
+int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   ledger_see_run_t see, void *userdata);

@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "children/death.h"
+#include "children/child-state.h"
 #include "ipc/close-in.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "children/child-program.h"
+#include "children/child-process.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"

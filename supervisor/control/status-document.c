@@ -7,7 +7,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "controller/due/assigned.h"
-#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "controller/run/failure.h"

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "controller/run/lost-ledger.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "ledger/ledger.h"

@@ -6,7 +6,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/fatal.h"

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "config/cluster.h"
+#include "config/check/check-program.h"
 #include "config/differ.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"

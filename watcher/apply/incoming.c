@@ -18,7 +18,7 @@
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
 #include "watcher/store-failure.h"
-#include "watcher/stream/restored.h"
+#include "watcher/stream/resume.h"
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
                       bool first)

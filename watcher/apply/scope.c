@@ -7,9 +7,9 @@
 #include <xxhash.h>
 
 #include "base/text.h"
+#include "object/confined.h"
 #include "object/fingerprint.h"
 #include "object/keyed-hash.h"
-#include "object/namespace.h"
 #include "store/meta.h"
 
 #define HASH_DIGITS 16

@@ -8,7 +8,7 @@
 
 #include "base/duration.h"
 #include "kube/path.h"
-#include "store/question.h"
+#include "store/owner.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"

@@ -20,7 +20,6 @@
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/refused-namespaces.h"
-#include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 #include "watcher/stream/stream-request.h"
 

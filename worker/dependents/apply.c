@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See apply.h. */
 #include "worker/dependents/apply.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dependent.h. */
 #include "worker/dependents/dependent.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dependents.h. */
 #include "worker/dependents/dependents.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See notes.h. */
 #include "worker/dependents/notes.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See present.h. */
 #include "worker/dependents/present.h"
 
 #include <errno.h>

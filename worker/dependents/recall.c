@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recall.h. */
 #include "worker/dependents/recall.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remember.h. */
 #include "worker/dependents/remember.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See secret-data.h. */
 #include "worker/dependents/secret-data.h"
 
 #include <errno.h>

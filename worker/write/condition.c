@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See condition.h. */
 #include "worker/write/condition.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h. */
 #include "worker/write/merge.h"
 
 #include <errno.h>

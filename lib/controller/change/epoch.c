@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "controller/clock.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
 #include "controller/marks.h"

@@ -10,7 +10,6 @@
 
 #include "base/duration.h"
 #include "controller/change/finalizer-only.h"
-#include "controller/clock.h"
 #include "controller/due/assigned.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/push.h"

@@ -18,7 +18,7 @@
 #include "store/dirty.h"
 #include "store/held.h"
 #include "store/meta.h"
-#include "store/question.h"
+#include "store/owner.h"
 #include "store/reader.h"
 #include "store/store-check.h"
 #include "store/store.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See former.h. */
 #include "worker/dependents/parked/former.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See park.h. */
 #include "worker/dependents/parked/park.h"
 
 #include <errno.h>

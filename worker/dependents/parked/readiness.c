@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See readiness.h. */
 #include "worker/dependents/parked/readiness.h"
 
 #include <cjson/cJSON.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rollback.h. */
 #include "worker/dependents/parked/rollback.h"
 
 #include <errno.h>

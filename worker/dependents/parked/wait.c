@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wait.h. */
 #include "worker/dependents/parked/wait.h"
 
 #include <errno.h>
