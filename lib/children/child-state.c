@@ -5,65 +5,25 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { ROW_STARTING, ROW_CONFIGURED, ROW_RUNNING, ROW_STOPPING, ROW_GONE, ROW_COUNT };
+#include "base/cleanup.h"
 
-static const enum child_action table[ROW_COUNT][CHILD_EVENT_COUNT] = {
-        [ROW_STARTING] =
-                {
-                        [EVENT_HELLO] = ACT_CONFIGURE,
-                        [EVENT_READY] = ACT_DIE,
-                        [EVENT_MESSAGE] = ACT_DIE,
-                        [EVENT_FATAL] = ACT_DIE,
-                        [EVENT_EOF] = ACT_AWAIT,
-                        [EVENT_VIOLATION] = ACT_DIE,
-                        [EVENT_EXIT] = ACT_DIE,
-                        [EVENT_SILENCE] = ACT_DIE,
-                },
-        [ROW_CONFIGURED] =
-                {
-                        [EVENT_HELLO] = ACT_DIE,
-                        [EVENT_READY] = ACT_START,
-                        [EVENT_MESSAGE] = ACT_DELIVER,
-                        [EVENT_FATAL] = ACT_DIE,
-                        [EVENT_EOF] = ACT_AWAIT,
-                        [EVENT_VIOLATION] = ACT_DIE,
-                        [EVENT_EXIT] = ACT_DIE,
-                        [EVENT_SILENCE] = ACT_DIE,
-                },
-        [ROW_RUNNING] =
-                {
-                        [EVENT_HELLO] = ACT_DIE,
-                        [EVENT_READY] = ACT_DIE,
-                        [EVENT_MESSAGE] = ACT_DELIVER,
-                        [EVENT_FATAL] = ACT_DIE,
-                        [EVENT_EOF] = ACT_AWAIT,
-                        [EVENT_VIOLATION] = ACT_DIE,
-                        [EVENT_EXIT] = ACT_DIE,
-                        [EVENT_SILENCE] = ACT_DIE,
-                },
-        /* A child that was told to end may still say what was in flight; how it ends changes nothing. */
-        [ROW_STOPPING] =
-                {
-                        [EVENT_HELLO] = ACT_IGNORE,
-                        [EVENT_READY] = ACT_IGNORE,
-                        [EVENT_MESSAGE] = ACT_DELIVER,
-                        [EVENT_FATAL] = ACT_IGNORE,
-                        [EVENT_EOF] = ACT_IGNORE,
-                        [EVENT_VIOLATION] = ACT_IGNORE,
-                        [EVENT_EXIT] = ACT_BURY,
-                        [EVENT_SILENCE] = ACT_IGNORE,
-                },
-        [ROW_GONE] =
-                {
-                        [EVENT_HELLO] = ACT_BUG,
-                        [EVENT_READY] = ACT_BUG,
-                        [EVENT_MESSAGE] = ACT_BUG,
-                        [EVENT_FATAL] = ACT_BUG,
-                        [EVENT_EOF] = ACT_IGNORE,
-                        [EVENT_VIOLATION] = ACT_IGNORE,
-                        [EVENT_EXIT] = ACT_BUG,
-                        [EVENT_SILENCE] = ACT_IGNORE,
-                },
+static const enum child_state state_of_column[] = {CHILD_STARTING, CHILD_CONFIGURED, CHILD_RUNNING,
+                                                   CHILD_STOPPING, CHILD_GONE};
+
+#define ROW(event, starting, configured, running, stopping, gone)                                           \
+        [EVENT_##event] = {ACT_##starting, ACT_##configured, ACT_##running, ACT_##stopping, ACT_##gone}
+
+/* A child that was told to end may still say what was in flight; how it ends changes nothing. */
+static const enum child_action table[CHILD_EVENT_COUNT][ELEMENTS(state_of_column)] = {
+        /* While it is: starting, configured, running, stopping, gone */
+        ROW(HELLO, CONFIGURE, DIE, DIE, IGNORE, BUG),
+        ROW(READY, DIE, START, DIE, IGNORE, BUG),
+        ROW(MESSAGE, DIE, DELIVER, DELIVER, DELIVER, BUG),
+        ROW(FATAL, DIE, DIE, DIE, IGNORE, BUG),
+        ROW(EOF, AWAIT, AWAIT, AWAIT, IGNORE, IGNORE),
+        ROW(VIOLATION, DIE, DIE, DIE, IGNORE, IGNORE),
+        ROW(EXIT, DIE, DIE, DIE, BURY, BUG),
+        ROW(SILENCE, DIE, DIE, DIE, IGNORE, IGNORE),
 };
 
 enum child_event child_event_of(enum message_type type)
@@ -80,28 +40,12 @@ enum child_event child_event_of(enum message_type type)
         }
 }
 
-static int row_of(enum child_state state)
-{
-        switch (state) {
-        case CHILD_STARTING:
-                return ROW_STARTING;
-        case CHILD_CONFIGURED:
-                return ROW_CONFIGURED;
-        case CHILD_RUNNING:
-                return ROW_RUNNING;
-        case CHILD_STOPPING:
-                return ROW_STOPPING;
-        case CHILD_GONE:
-                return ROW_GONE;
-        }
-        return -1;
-}
-
 enum child_action child_reaction(enum child_state state, enum child_event event)
 {
-        int row = row_of(state);
-
-        return row < 0 || (unsigned)event >= CHILD_EVENT_COUNT ? ACT_BUG : table[row][event];
+        for (size_t i = 0; i < ELEMENTS(state_of_column) && (unsigned)event < CHILD_EVENT_COUNT; i++)
+                if (state_of_column[i] == state)
+                        return table[event][i];
+        return ACT_BUG;
 }
 
 void child_death_describe(int status, const char *killed_why, char *buffer, size_t size)
