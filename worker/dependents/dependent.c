@@ -127,31 +127,23 @@ static int decode(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-static int take_wrapped(struct span key, struct span value, void *userdata)
-{
-        struct dependent *dependent = userdata;
-        bool is_true = value.size == strlen("true") && memcmp(value.start, "true", value.size) == 0;
-
-        if (scan_string_equals(key, DEPENDENT_MANIFEST))
-                dependent->text = value;
-        else if (scan_string_equals(key, "adopt"))
-                dependent->adopt = is_true;
-        else if (scan_string_equals(key, "release"))
-                dependent->release = is_true;
-        return 0;
-}
-
 static int add_from_text(struct dependent_list *list, struct span text, size_t index)
 {
         struct dependent dependent = {.index = index};
+        struct span adopt = {0}, release = {0};
+        const struct scan_wanted wanted[] = {
+                {DEPENDENT_MANIFEST, &dependent.text}, {"adopt", &adopt}, {"release", &release}};
         struct scan_object object;
-        int r = scan_members(text, take_wrapped, &dependent);
+        int r = scan_find(text, wanted, ELEMENTS(wanted));
 
-        if (r >= 0 && !dependent.text.start) /* an object by itself, whatever its members are */
-                dependent = (struct dependent){.text = text, .index = index};
+        if (dependent.text.start) {
+                dependent.adopt = scan_is_true(adopt);
+                dependent.release = scan_is_true(release);
+        } else {
+                dependent.text = text; /* an object by itself, whatever its members are */
+        }
         if (r >= 0)
                 r = scan_object(dependent.text.start, dependent.text.size, &object);
-
         if (r >= 0)
                 r = decode(object.api_version, &dependent.api_version);
         if (r >= 0)
@@ -169,22 +161,17 @@ static int add_from_text(struct dependent_list *list, struct span text, size_t i
 
 int dependent_list_from_answer(struct span array, struct dependent_list *ret)
 {
-        const char *position = array.start + 1, *end = array.start + array.size;
         struct dependent_list list = {0};
+        struct scan_walk walk;
+        size_t index = 0;
         int r = 0;
 
-        for (size_t index = 0; r >= 0; index++) {
-                struct span text;
-
-                position += strspn(position, " \t\r\n,");
-                if (position >= end || *position == ']')
-                        break;
-                r = scan_value(position, (size_t)(end - position), &text);
+        SCAN_ELEMENTS(walk, array) {
+                r = add_from_text(&list, walk.value, index++);
                 if (r < 0)
                         break;
-                position = text.start + text.size;
-                r = add_from_text(&list, text, index);
         }
+        r = r < 0 ? r : walk.status;
         if (r < 0) {
                 dependent_list_done(&list);
                 return r;

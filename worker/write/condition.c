@@ -156,25 +156,14 @@ struct condition condition_read(const cJSON *item)
 
 /* ---- merging */
 
-static int find_list(struct span key, struct span value, void *userdata)
-{
-        struct span *list = userdata;
-
-        if (scan_string_equals(key, "conditions"))
-                *list = value;
-        return 0;
-}
-
 cJSON *conditions_of(const char *json)
 {
         struct scan_object object;
-        struct span list = {0};
-        int r = scan_object(json, strlen(json), &object);
+        struct span list;
 
-        if (r >= 0 && object.status.start && object.status.start[0] == '{')
-                r = scan_members(object.status, find_list, &list);
-        if (r < 0)
+        if (scan_object(json, strlen(json), &object) < 0)
                 return NULL;
+        list = scan_get(object.status, "conditions");
         return list.start && list.start[0] == '[' ? json_parse(list.start, list.size) : cJSON_CreateArray();
 }
 

@@ -32,22 +32,9 @@ static int show_current(struct run *run)
 }
 
 struct finalizers {
-        const struct run *run;
         struct text all; /* the new list without ours, with commas between */
         bool has_ours;
 };
-
-static int take_finalizer(struct span name, void *userdata)
-{
-        struct finalizers *finalizers = userdata;
-
-        if (bookkeeping_has_word(finalizers->run->watch->config->finalizers, name)) {
-                finalizers->has_ours = true;
-                return 0;
-        }
-        text_append_string(&finalizers->all, finalizers->all.size > 0 ? "," : "");
-        return text_append(&finalizers->all, name.start, name.size);
-}
 
 static void add_finalizer(struct text *all, const char *name)
 {
@@ -61,12 +48,21 @@ static int finalizers_read(const struct run *run, struct finalizers *ret)
 {
         const char *json = object_json(run);
         struct scan_object object;
+        struct scan_walk walk;
         int r = scan_object(json, strlen(json), &object);
 
-        *ret = (struct finalizers){.run = run};
-        if (r >= 0 && object.finalizers.start && object.finalizers.start[0] == '[')
-                r = scan_elements(object.finalizers, take_finalizer, ret);
-        return r < 0 ? r : ret->all.failed ? -ENOMEM : 0;
+        *ret = (struct finalizers){0};
+        if (r < 0)
+                return r;
+        SCAN_ELEMENTS(walk, object.finalizers) {
+                if (bookkeeping_has_word(run->watch->config->finalizers, walk.value)) {
+                        ret->has_ours = true;
+                        continue;
+                }
+                text_append_string(&ret->all, ret->all.size > 0 ? "," : "");
+                text_append(&ret->all, walk.value.start, walk.value.size);
+        }
+        return walk.status < 0 ? walk.status : ret->all.failed ? -ENOMEM : 0;
 }
 
 int finalizer_is_there(struct run *run)

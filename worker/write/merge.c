@@ -114,32 +114,18 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
         return effect;
 }
 
-struct search {
-        const char *name;
-        struct span found;
-};
-
-static int take_found(struct span key, struct span value, void *userdata)
-{
-        struct search *search = userdata;
-
-        if (scan_string_equals(key, search->name))
-                search->found = value;
-        return 0;
-}
-
 /* Only the compared part is parsed into a tree. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch)
 {
-        struct search search = {.name = member};
+        struct span found = {0};
         struct span target = {json, strlen(json)};
         enum merge_effect effect;
         cJSON *tree;
 
-        if (member && scan_members(target, take_found, &search) < 0)
+        if (member && scan_find(target, &(struct scan_wanted){member, &found}, 1) < 0)
                 return MERGE_CHANGES;
         if (member) /* no status is the same as an empty one */
-                target = search.found.start ? search.found : (struct span){"{}", 2};
+                target = found.start ? found : (struct span){"{}", 2};
         tree = json_parse(target.start, target.size);
         effect = merge_effect(tree, patch);
         cJSON_Delete(tree);

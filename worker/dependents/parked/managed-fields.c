@@ -204,22 +204,8 @@ struct renaming {
         const char *from, *to;
         bool apply;
         struct text *out;
-        struct span manager, operation;
-        bool of_part; /* of a subresource */
         size_t count, renamed;
 };
-
-static int find_manager(struct span key, struct span value, void *userdata)
-{
-        struct renaming *renaming = userdata;
-
-        if (scan_string_equals(key, "manager"))
-                renaming->manager = value;
-        if (scan_string_equals(key, "operation"))
-                renaming->operation = value;
-        renaming->of_part = renaming->of_part || scan_string_equals(key, "subresource");
-        return 0;
-}
 
 /* Appends the text up to this value, and another one in its place. */
 static const char *replace_value(struct renaming *renaming, const char *from, struct span value,
@@ -230,28 +216,27 @@ static const char *replace_value(struct renaming *renaming, const char *from, st
         return value.start + value.size;
 }
 
-static int rename_entry(struct span entry, void *userdata)
+static int rename_entry(struct renaming *renaming, struct span entry)
 {
-        struct renaming *renaming = userdata;
         const char *end = entry.start + entry.size, *at = entry.start;
+        struct span manager = {0}, operation = {0}, part = {0};
+        const struct scan_wanted wanted[] = {
+                {"manager", &manager}, {"operation", &operation}, {"subresource", &part}};
         bool becomes_apply, operation_first;
-        int r;
+        int r = scan_find(entry, wanted, ELEMENTS(wanted));
 
-        renaming->manager = renaming->operation = (struct span){0};
-        renaming->of_part = false;
-        r = entry.start[0] == '{' ? scan_members(entry, find_manager, renaming) : -EBADMSG;
-        if (r < 0 || !renaming->manager.start)
+        if (r < 0 || !manager.start)
                 return r < 0 ? r : -EBADMSG;
         text_append_string(renaming->out, renaming->count++ > 0 ? "," : "");
-        if (!bookkeeping_has_word(renaming->from, renaming->manager))
+        if (!bookkeeping_has_word(renaming->from, manager))
                 return text_append(renaming->out, entry.start, entry.size);
-        becomes_apply = renaming->apply && !renaming->of_part && renaming->operation.start;
-        operation_first = becomes_apply && renaming->operation.start < renaming->manager.start;
+        becomes_apply = renaming->apply && !part.start && operation.start;
+        operation_first = becomes_apply && operation.start < manager.start;
         if (operation_first)
-                at = replace_value(renaming, at, renaming->operation, "Apply");
-        at = replace_value(renaming, at, renaming->manager, renaming->to);
+                at = replace_value(renaming, at, operation, "Apply");
+        at = replace_value(renaming, at, manager, renaming->to);
         if (becomes_apply && !operation_first)
-                at = replace_value(renaming, at, renaming->operation, "Apply");
+                at = replace_value(renaming, at, operation, "Apply");
         renaming->renamed++;
         return text_append(renaming->out, at, (size_t)(end - at));
 }
@@ -261,10 +246,17 @@ int managed_fields_rename(const char *json, const char *from, const char *to, bo
         _cleanup_text_ struct text list = TEXT_EMPTY;
         struct renaming renaming = {.from = from, .to = to, .apply = apply, .out = &list};
         struct scan_object object;
+        struct scan_walk walk;
         int r = scan_object(json, strlen(json), &object);
 
-        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
-                r = scan_elements(object.managed_fields, rename_entry, &renaming);
+        if (r < 0)
+                return r;
+        SCAN_ELEMENTS(walk, object.managed_fields) {
+                r = rename_entry(&renaming, walk.value);
+                if (r < 0)
+                        return r;
+        }
+        r = walk.status;
         if (r < 0 || list.failed || renaming.renamed == 0)
                 return r < 0 ? r : list.failed ? -ENOMEM : 0;
         text_append_string(out, ",\"managedFields\":[");

@@ -81,34 +81,39 @@ static bool has_prefix(const char *key, const char *prefix)
         return strncmp(key, prefix, size) == 0 && key[size] == '/';
 }
 
-static int refuse_own(struct span key, struct span value _unused_, void *userdata)
+/* Whether the key of a label or an annotation is one by which an operator knows its objects, also under its former names. */
+static bool is_own_key(const struct dependent_owner *owner, struct span key)
 {
-        const struct dependent_owner *owner = userdata;
         const char *names = owner->former_names;
         _cleanup_free_ char *text = NULL; /* an escape is no other key */
         char name[200];
-        int r = scan_string(key, &text);
 
-        if (r < 0)
-                return r;
-        if (has_prefix(text, owner->operator_name) || has_prefix(text, "applyset.k8s.io"))
-                return -EEXIST;
+        if (scan_string(key, &text) < 0 || has_prefix(text, owner->operator_name) ||
+            has_prefix(text, "applyset.k8s.io"))
+                return true;
         while (bookkeeping_next_word(&names, name, sizeof(name)))
                 if (has_prefix(text, name))
-                        return -EEXIST;
-        return 0;
+                        return true;
+        return false;
 }
 
-/* Labels and annotations by which an operator knows its objects, also those of its former names. */
-static bool sets_own(struct dependents *dependents, const struct dependent *dependent)
+static bool has_own_key(const struct dependent_owner *owner, struct span map)
 {
-        struct dependent_owner *owner = &dependents->owner;
+        struct scan_walk walk;
+
+        SCAN_MEMBERS(walk, map)
+                if (is_own_key(owner, walk.key))
+                        return true;
+        return walk.status < 0;
+}
+
+static bool sets_own(const struct dependents *dependents, const struct dependent *dependent)
+{
         struct scan_object object;
 
         return scan_object(dependent->text.start, dependent->text.size, &object) < 0 ||
-               (object.labels.start && scan_members(object.labels, refuse_own, owner) < 0) ||
-               (object.annotations.start && object.annotations.start[0] == '{' &&
-                scan_members(object.annotations, refuse_own, owner) < 0);
+               has_own_key(&dependents->owner, object.labels) ||
+               has_own_key(&dependents->owner, object.annotations);
 }
 
 static const char *mistake_of(struct dependents *dependents, size_t index)
@@ -224,12 +229,6 @@ static bool is_written_elsewhere(const struct dependents *dependents, const stru
         return false;
 }
 
-static int count_manager(struct span entry _unused_, void *userdata)
-{
-        ++*(size_t *)userdata;
-        return 0;
-}
-
 /* Whether the manager has these fields on the object with these values, and no others. */
 static bool is_applied(const char *own, const struct text *body)
 {
@@ -271,14 +270,17 @@ static int look(const struct dependents *dependents, struct dependent *dependent
                 size_t size, struct look *ret)
 {
         struct scan_object object;
+        struct scan_walk walk;
         int r = ownership_judge(&dependents->owner, dependent, json, size, &ret->view);
 
         if (r >= 0)
                 r = scan_object(json, size, &object);
-        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
-                r = scan_elements(object.managed_fields, count_manager, &ret->managers);
         if (r < 0)
                 return r;
+        SCAN_ELEMENTS(walk, object.managed_fields)
+                ret->managers++;
+        if (walk.status < 0)
+                return walk.status;
         free(dependent->before);
         free(dependent->uid);
         dependent->before = strndup(json, size);
