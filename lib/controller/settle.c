@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
 #include "controller/change/handled.h"
 #include "controller/change/owed.h"
 #include "controller/change/related-changes.h"

@@ -14,7 +14,6 @@
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
-#include "ledger/handle/transaction.h"
 
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)

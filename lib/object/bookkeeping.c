@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "object/bookkeeping.h"
 
-#include <errno.h>
 #include <string.h>
 
 static bool ends_with(const char *text, size_t size, const char *end)

@@ -12,7 +12,6 @@
 #include "object/identity.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
-#include "store/reader.h"
 
 #define META_KEY        "meta"
 #define EPOCH_KEY       "epoch"

@@ -8,7 +8,6 @@
 
 #include "base/exit-code.h"
 #include "children/child-state.h"
-#include "controller/due/assigned.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"

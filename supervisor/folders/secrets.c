@@ -17,7 +17,6 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/folder.h"
-#include "os/kept.h"
 #include "os/temporary.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"

@@ -23,7 +23,6 @@
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
-#include "supervisor/watches/place.h"
 
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size)
 {

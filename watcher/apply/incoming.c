@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "ipc/message-id.h"
-#include "object/fingerprint.h"
 #include "object/identity.h"
 #include "store/dirty.h"
 #include "store/record.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
 #include "watcher/apply/announce.h"
 #include "watcher/asking.h"
 

@@ -7,7 +7,6 @@
 #include "base/duration.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
-#include "watcher/apply/announce.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/page.h"
 #include "watcher/apply/scope.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
 #include "store/meta.h"
 #include "watcher/store-failure.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "worker/confine.h"
 #include "worker/dependents/apply.h"
 #include "worker/dependents/dependents.h"
@@ -22,7 +21,6 @@
 #include "worker/dependents/remember.h"
 #include "worker/run/related.h"
 #include "worker/write/object.h"
-#include "worker/write/refusal.h"
 
 /* ---- failures */
 

@@ -12,7 +12,6 @@
 #include "worker/confidential.h"
 #include "worker/kinds.h"
 #include "worker/waiting.h"
-#include "worker/write/object.h"
 #include "worker/write/refusal.h"
 #include "json/difference.h"
 #include "json/json.h"

@@ -2,11 +2,9 @@
 #include "worker/dependents/notes.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "object/bookkeeping.h"
-#include "object/fingerprint.h"
 #include "worker/write/object.h"
 
 char *notes_find(const char *json, bool label, const char *key)

@@ -7,7 +7,6 @@
 
 #include "base/duration.h"
 #include "object/confined.h"
-#include "object/fingerprint.h"
 #include "selector/requirement.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/park.h"

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/due/assigned.h"
 #include "controller/due/push.h"

@@ -15,8 +15,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "controller/change/decision.h"
 #include "controller/due/assigned.h"
 #include "controller/due/doubt.h"
 #include "controller/effects.h"

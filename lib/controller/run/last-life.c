@@ -2,7 +2,6 @@
 #include "controller/run/last-life.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "config/config-watch.h"
 #include "controller/effects.h"

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/finalizer-only.h"
 #include "controller/change/handled.h"
@@ -19,7 +18,6 @@
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
-#include "controller/run/assign.h"
 #include "controller/run/blame.h"
 #include "controller/run/failure.h"
 #include "controller/run/outcome.h"
