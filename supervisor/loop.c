@@ -10,7 +10,7 @@
 #include "controller/settle.h"
 #include "supervisor/carry-out.h"
 #include "supervisor/children/child-slot.h"
-#include "supervisor/children/crash-events.h"
+#include "supervisor/children/doubtful.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/fatal.h"

@@ -14,7 +14,6 @@
 #include "store/dirty.h"
 #include "store/meta.h"
 #include "store/owner.h"
-#include "store/store-check.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubted-keys.h"

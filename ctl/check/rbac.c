@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "config/config-watch.h"
 #include "config/config.h"
-#include "ctl/output/manifest.h"
 #include "ctl/output/output.h"
 
 #define RBAC_GROUP   "rbac.authorization.k8s.io"

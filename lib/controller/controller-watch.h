@@ -5,10 +5,25 @@
  * and metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch
  * stands in the ledger.
  */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
 #include "config/config.h"
-#include "controller/counts.h"
+#include "ipc/message.h"
 #include "ledger/ledger.h"
 #include "queue/queue.h"
+
+/* Counts of a watch, for metrics: a few words each; they begin at zero with each start. */
+struct watch_metrics {
+        uint64_t adds, retries, requeues;
+        uint64_t tried_again; /* objects that were given up and got one more attempt (due/retry.c) */
+        uint64_t result[RESULT_COUNT];
+        uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;
+        struct histogram queue, work; /* waiting; running */
+};
+
+void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec);
 
 struct controller;
 struct related_cursor;
@@ -116,11 +131,13 @@ struct watch *watch_next(const struct controller *controller, const struct watch
 #define FOREACH_WATCH(name, controller)                                                                     \
         for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
 unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
+
 /* By name. */
 struct watch *watch_find(const struct controller *controller, const char *name);
 /* The next place, for the watch of this configuration. -ENOMEM. */
 int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
 void watch_fill(struct watch *watch, const struct config_watch *config); /* as at a start; frees nothing */
+
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);

@@ -27,7 +27,6 @@
  */
 #include "base/cleanup.h"
 #include "controller/controller-watch.h"
-#include "controller/counts.h"
 #include "controller/sizes.h"
 #include "ipc/log.h"
 #include "queue/queue.h"

@@ -7,9 +7,9 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "ledger/database/checksum.h"
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
+#include "ledger/database/sums.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"

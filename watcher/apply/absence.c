@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "store/held.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"

@@ -8,7 +8,6 @@
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/incoming.h"
-#include "watcher/apply/page.h"
 #include "watcher/apply/scope.h"
 #include "watcher/asking.h"
 #include "watcher/list/probe.h"

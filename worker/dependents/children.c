@@ -11,7 +11,6 @@
 #include "worker/dependents/apply.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/rollback.h"
 #include "worker/dependents/parked/wait.h"

@@ -55,7 +55,7 @@ struct dependent {
         char *version;  /* likewise: it is written in this version only */
         char *before;   /* ... and what it was, until it is written; NULL */
         char *previous; /* what we had applied before; NULL: it was not there */
-        char *kept;     /* the id of confidential content (parked/former.h); "": it is lost; NULL: it is not
+        char *kept;     /* the id of confidential content (parked/park.h); "": it is lost; NULL: it is not
                            confidential, or was not there */
         char *shown;    /* its version after our apply, where it is to become ready; "" and NULL: unknown */
         bool lost;      /* it was there, and what it was is not known any more */

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/database/checksum.h"
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
+#include "ledger/database/sums.h"
 
 /* For each text: it is copied from `from`, NULL as ""; it is freed. */
 #define COPY_TEXT(field)                                                                                    \

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/write/object.h"
 

@@ -10,7 +10,6 @@
 #include "ipc/message-id.h"
 #include "store/record.h"
 #include "worker/confidential.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"
 #include "worker/dependents/prune.h"
