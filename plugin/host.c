@@ -51,8 +51,7 @@ static void begin_answer(struct span id, struct text *out)
 static void say_error(struct span id, const char *error, bool permanent, struct text *out)
 {
         begin_answer(id, out);
-        text_append_string(out, ",\"error\":");
-        text_json_string(out, error);
+        text_json(out, ",\"error\":?", error);
         text_append_string(out, permanent ? ",\"permanent\":true}\n" : "}\n");
 }
 

@@ -17,8 +17,6 @@
 #include "worker/watch.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 static void keep_only(cJSON *object, const char *const *name, size_t count)
 {
         cJSON *member = object ? object->child : NULL;
@@ -116,7 +114,7 @@ static void append_on_one_line(struct text *out, const char *bytes, size_t size)
 static void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
                           bool confidential, bool *ret_redacted)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *tree = NULL;
+        _cleanup_json_ cJSON *tree = NULL;
         _cleanup_free_ char *left = NULL;
         bool suspect = confidential || may_hold_secret(worker, bytes, size);
 
@@ -237,18 +235,8 @@ static void keep_run(struct recording *recording, const struct text *lines)
 
 static void line_begin(struct text *lines, const char *type)
 {
-        text_printf(lines, "{\"type\":\"%s\"", type);
-}
-
-static void record_text(struct text *lines, const char *name, const char *value)
-{
-        text_printf(lines, ",\"%s\":", name);
-        text_json_string(lines, value ? value : "");
-}
-
-static void add_number(struct text *lines, const char *name, uint64_t value)
-{
-        text_printf(lines, ",\"%s\":%" PRIu64, name, value);
+        text_append_string(lines, "{");
+        json_string(lines, "type", type);
 }
 
 /* true: something of it was left out. */
@@ -257,21 +245,17 @@ static bool add_body(const struct recording *recording, struct text *lines, cons
 {
         bool redacted = false;
 
-        text_printf(lines, ",\"%s\":", name);
+        text_printf(lines, "\"%s\":", name);
         redact_append(recording->worker, lines, bytes ? bytes : "", size, confidential, &redacted);
+        text_append_string(lines, ",");
         return redacted;
-}
-
-static void add_redacted(struct text *lines)
-{
-        text_append_string(lines, ",\"redacted\":true");
 }
 
 static void line_end(struct recording *recording, struct text *lines)
 {
         int r;
 
-        text_append_string(lines, "}\n");
+        json_close(lines, "}\n");
         if (recording->fd < 0)
                 return;
         r = lines->failed ? -ENOMEM : file_write_all(recording->fd, lines->data, lines->size);
@@ -287,7 +271,7 @@ static void add_content(struct run *run, const char *type, const char *bytes, si
         line_begin(&run->record, type);
         if (run->watch->config->confidential ||
             add_body(recording, &run->record, "body", bytes, size, false))
-                add_redacted(&run->record);
+                json_bool(&run->record, "redacted", true);
         line_end(recording, &run->record);
 }
 
@@ -302,13 +286,13 @@ void recording_request(struct run *run, const struct text *request)
                 return;
         text_clear(lines);
         line_begin(lines, "run");
-        record_text(lines, "watch", run->order->watch);
-        record_text(lines, "key", run->order->key);
-        record_text(lines, "uid", run->order->uid);
-        record_text(lines, "action", run_action_name(run->action));
-        record_text(lines, "reason", run_reason_name(run->order->reason));
-        add_number(lines, "attempt", run->order->attempt);
-        add_number(lines, "time", clock_realtime_usec());
+        json_string(lines, "watch", run->order->watch);
+        json_string(lines, "key", run->order->key);
+        json_string(lines, "uid", run->order->uid);
+        json_string(lines, "action", run_action_name(run->action));
+        json_string(lines, "reason", run_reason_name(run->order->reason));
+        json_uint64(lines, "attempt", run->order->attempt);
+        json_uint64(lines, "time", clock_realtime_usec());
         line_end(recording, lines);
         add_content(run, "request", request->data, request->size);
 }
@@ -327,11 +311,11 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         if (!recording || (recording->fd < 0 && lines->size == 0)) /* no request was made */
                 return;
         line_begin(lines, "end");
-        record_text(lines, "result", run_result_name(result));
-        record_text(lines, "message", text);
-        add_number(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
-        add_number(lines, "durationUsec", clock_boottime_usec() - run->started);
-        add_number(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
+        json_string(lines, "result", run_result_name(result));
+        json_string(lines, "message", text);
+        json_uint64(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
+        json_uint64(lines, "durationUsec", clock_boottime_usec() - run->started);
+        json_uint64(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
         line_end(recording, lines);
         if (recording->fd < 0)
                 keep_run(recording, lines);
@@ -366,11 +350,11 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
         _cleanup_text_ struct text lines = TEXT_EMPTY;
 
         line_begin(&lines, "exchange");
-        record_text(&lines, "method", exchange->method);
-        record_text(&lines, "path", exchange->path);
+        json_string(&lines, "method", exchange->method);
+        json_string(&lines, "path", exchange->path);
         redacted = add_body(recording, &lines, "sent", exchange->body, exchange->body_size, confidential);
-        add_number(&lines, "status", (uint64_t)response->http_status);
-        record_text(&lines, "error",
+        json_uint64(&lines, "status", (uint64_t)response->http_status);
+        json_string(&lines, "error",
                     response->error.failure == KUBE_FAILURE_NONE
                             ? ""
                             : confidential_words(confidential, &response->error, words, sizeof(words)));
@@ -378,7 +362,7 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
                 add_body(recording, &lines, "received", response->body, response->body_size, confidential) ||
                 redacted;
         if (redacted)
-                add_redacted(&lines);
+                json_bool(&lines, "redacted", true);
         line_end(recording, &lines);
 }
 

@@ -186,8 +186,7 @@ static int answer_health(struct control_peer *peer, const struct message_query *
         health_get(peer->supervisor, &health);
         text_printf(&json, "{\"live\":%s,\"ready\":%s,\"reason\":", health.live ? "true" : "false",
                     health.ready ? "true" : "false");
-        text_json_string(&json, health.reason);
-        text_append_string(&json, "}");
+        text_json(&json, "?}", health.reason);
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }
 

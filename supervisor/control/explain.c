@@ -227,8 +227,7 @@ static int write_key(const char *watch_name _unused_, const struct ledger_row *r
         if (strncmp(row->key, keys->begun, strlen(keys->begun)) != 0 ||
             (keys->last && strcmp(row->key, keys->last) == 0))
                 return 0;
-        text_json_string(keys->json, row->key);
-        text_append_string(keys->json, ",");
+        text_json(keys->json, "?,", row->key);
         return text_replace(&keys->last, row->key);
 }
 

@@ -459,10 +459,7 @@ static int own_fields_body(const struct dependents *dependents, const struct dep
         const char *name = dependents->owner.operator_name;
         int r;
 
-        text_append_string(out, "{\"metadata\":{\"uid\":");
-        text_json_string(out, dependent->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, dependent->version);
+        text_json(out, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", dependent->uid, dependent->version);
         r = managed_fields_rename(dependent->before, name, name, true, out);
         text_append_string(out, "}}");
         return r < 0 ? r : out->failed ? -ENOMEM : 0;

@@ -376,15 +376,10 @@ bool dependent_may_refer(const struct dependent_owner *owner, const struct depen
 
 static void write_reference(const struct dependent_owner *owner, struct text *out)
 {
-        text_append_string(out, "\"ownerReferences\":[{\"apiVersion\":");
-        text_json_string(out, owner->api_version);
-        text_append_string(out, ",\"kind\":");
-        text_json_string(out, owner->kind);
-        text_append_string(out, ",\"name\":");
-        text_json_string(out, owner->name);
-        text_append_string(out, ",\"uid\":");
-        text_json_string(out, owner->uid);
-        text_append_string(out, ",\"controller\":true,\"blockOwnerDeletion\":true}]");
+        text_json(
+                out,
+                "\"ownerReferences\":[{\"apiVersion\":?,\"kind\":?,\"name\":?,\"uid\":?,\"controller\":true,\"blockOwnerDeletion\":true}]",
+                owner->api_version, owner->kind, owner->name, owner->uid);
 }
 
 static bool is_empty_object(struct span object)
@@ -403,9 +398,7 @@ static void write_member(const char *map, struct span there, const char *key, co
         } else {
                 text_printf(out, "\"%s\":{", map);
         }
-        text_json_string(out, key);
-        text_append_string(out, ":");
-        text_json_string(out, value);
+        text_json(out, "?:?", key, value);
         text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
 }
 
@@ -488,8 +481,7 @@ void dependent_marks_off(const struct dependent_owner *owner, const char *keep, 
                         if (strcmp(key, keep) == 0)
                                 continue;
                         text_append_string(out, comma);
-                        text_json_string(out, key);
-                        text_append_string(out, ":null");
+                        text_json(out, "?:null", key);
                         comma = ",";
                 }
         } while (bookkeeping_next_word(&list, name, sizeof(name)));
@@ -507,17 +499,10 @@ int dependent_body_to_mark(const struct dependent_owner *owner, const struct dep
         ownership_mark(owner, dependent, &mark);
         if (mark.failed)
                 return -ENOMEM;
-        text_append_string(out, "{\"metadata\":{\"uid\":");
-        text_json_string(out, dependent->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, dependent->version);
+        text_json(out, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", dependent->uid, dependent->version);
         text_printf(out, ",\"labels\":{\"" DEPENDENT_SET_LABEL "\":\"%s\"},\"annotations\":{", owner->set);
         dependent_marks_off(owner, key, out);
-        text_append_string(out, ",");
-        text_json_string(out, key);
-        text_append_string(out, ":");
-        text_json_string(out, mark.data);
-        text_append_string(out, "}");
+        text_json(out, ",?:?}", key, mark.data);
         if (dependent->renamed)
                 r = managed_fields_rename(dependent->before, owner->former_names, owner->operator_name,
                                           false, out);
@@ -536,8 +521,7 @@ static int write_bound(const struct text *body, const char *uid, const char *ver
         place = (size_t)(object.metadata.start + 1 - body->data);
         text_append(out, body->data, place);
         if (uid) {
-                text_append_string(out, "\"uid\":");
-                text_json_string(out, uid);
+                text_json(out, "\"uid\":?", uid);
         }
         if (version) {
                 text_append_string(out, uid ? ",\"resourceVersion\":" : "\"resourceVersion\":");

@@ -16,8 +16,6 @@
 #include "json/difference.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 #define APPLY_PATCH  "application/apply-patch+yaml"
 #define MERGE_PATCH  "application/merge-patch+json"
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -549,8 +547,8 @@ static void add_field(const char *path, const cJSON *before _unused_, const cJSO
 
 bool dependents_name_fields(const char *before, struct span after, bool of_after, char *buffer, size_t size)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *old = json_parse(before, strlen(before));
-        _cleanup_(cJSON_Delete_pointer) cJSON *new = json_parse(after.start, after.size);
+        _cleanup_json_ cJSON *old = json_parse(before, strlen(before));
+        _cleanup_json_ cJSON *new = json_parse(after.start, after.size);
         struct field_list list = {.text = buffer, .room = size, .of_after = of_after};
 
         buffer[0] = '\0';

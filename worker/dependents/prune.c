@@ -130,10 +130,7 @@ static int cannot_be_deleted(const struct dependents *dependents, int status)
 
 static void write_bound(const struct ownership_view *view, struct text *out)
 {
-        text_append_string(out, "\"uid\":");
-        text_json_string(out, view->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, view->version);
+        text_json(out, "\"uid\":?,\"resourceVersion\":?", view->uid, view->version);
 }
 
 static int delete_one(struct dependents *dependents, struct dependent *dependent,

@@ -98,8 +98,7 @@ static bool is_foreign_news(const struct dependent *dependent)
 
 static void add_member(struct text *body, const char *key, const struct text *value)
 {
-        text_json_string(body, key);
-        text_append_string(body, ":");
+        text_json(body, "?:", key);
         if (value->size > 0)
                 text_json_string(body, value->data);
         else
@@ -116,11 +115,8 @@ static int record_body(struct dependents *dependents, const struct text *record,
                 text_append_string(&set, dependents->owner.set);
                 text_append_string(&tooling, NOTES_TOOLING);
         }
-        text_append_string(body, "{\"metadata\":{\"uid\":");
-        text_json_string(body, dependents->owner.uid);
-        text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, object_version(dependents->run));
-        text_append_string(body, ",\"labels\":{");
+        text_json(body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"labels\":{", dependents->owner.uid,
+                  object_version(dependents->run));
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
         add_member(body, dependents->run->watch->config->children_key, record);

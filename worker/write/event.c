@@ -206,12 +206,6 @@ static void append_series(struct text *out, const struct series *series)
         text_append_string(out, "}");
 }
 
-static void append_member(struct text *out, const char *key, const char *value)
-{
-        text_printf(out, ",\"%s\":", key);
-        text_json_string(out, value);
-}
-
 struct event {
         const struct record_watch *watch;
         const char *key, *uid, *version; /* version: "" and NULL: unknown */
@@ -233,27 +227,20 @@ static void write_event(const struct recorder *recorder, const struct event *eve
         char note[NOTE_MAX + 1];
 
         cut_note(note, event->note);
-        text_append_string(
-                out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
-        text_json_string(out, series->name);
-        append_member(out, "namespace", series->namespace_name);
-        text_append_string(out, "},\"eventTime\":");
+        text_json(out,
+                  "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\","
+                  "\"metadata\":{\"name\":?,\"namespace\":?},\"eventTime\":",
+                  series->name, series->namespace_name);
         append_time(out, realtime_of(series->last));
-        append_member(out, "reportingController", recorder->worker->config->operator_name);
-        append_member(out, "reportingInstance", recorder->instance);
-        append_member(out, "type", event->type);
-        append_member(out, "reason", event->reason);
-        append_member(out, "action", event->action);
-        append_member(out, "note", note);
-        text_append_string(out, ",\"regarding\":{\"apiVersion\":");
-        text_json_string(out, watch->api_version);
-        append_member(out, "kind", watch->kind);
+        text_json(out,
+                  ",\"reportingController\":?,\"reportingInstance\":?,\"type\":?,\"reason\":?,\"action\":?,"
+                  "\"note\":?,\"regarding\":{\"apiVersion\":?,\"kind\":?,\"name\":?,\"uid\":?",
+                  recorder->worker->config->operator_name, recorder->instance, event->type, event->reason,
+                  event->action, note, watch->api_version, watch->kind, object_name, event->uid);
         if (object_namespace[0])
-                append_member(out, "namespace", object_namespace);
-        append_member(out, "name", object_name);
-        append_member(out, "uid", event->uid);
+                text_json(out, ",\"namespace\":?", object_namespace);
         if (event->version && event->version[0])
-                append_member(out, "resourceVersion", event->version);
+                text_json(out, ",\"resourceVersion\":?", event->version);
         text_append_string(out, "}}");
 }
 

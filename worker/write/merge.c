@@ -162,10 +162,7 @@ static int lock(struct span patch, const char *uid, const char *version, struct 
         metadata = object.metadata;
         if (!metadata.start)
                 text_append_string(&member, "\"metadata\":{");
-        text_append_string(&member, "\"uid\":");
-        text_json_string(&member, uid);
-        text_append_string(&member, ",\"resourceVersion\":");
-        text_json_string(&member, version);
+        text_json(&member, "\"uid\":?,\"resourceVersion\":?", uid, version);
         if (!metadata.start) {
                 r = text_append_string(&member, "}");
                 put_into(object.whole, &member, out);
@@ -184,9 +181,7 @@ int merge_body(const char *member, struct span patch, const char *uid, const cha
         int r;
 
         if (member) {
-                text_append_string(&whole, "{");
-                text_json_string(&whole, member);
-                text_append_string(&whole, ":");
+                text_json(&whole, "{?:", member);
         }
         text_append(&whole, patch.start, patch.size);
         text_append_string(&whole, member ? "}" : "");

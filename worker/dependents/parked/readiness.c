@@ -10,8 +10,6 @@
 #include "ipc/message.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 struct look {
         const cJSON *object, *spec, *status;
         char *why;
@@ -243,7 +241,7 @@ enum readiness readiness_of(const char *api_version, const char *kind, const cha
                 {"", "Service", of_service},
                 {"", "PersistentVolumeClaim", of_claim},
         };
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(json, strlen(json));
+        _cleanup_json_ cJSON *object = json_parse(json, strlen(json));
         struct look look = {object, member(object, "spec"), member(object, "status"), why, size};
 
         why[0] = '\0';

@@ -17,8 +17,6 @@
 #include "worker/write/refusal.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
 /* after an answer that took longer than this, what it says may be stale */
@@ -207,7 +205,7 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
                 return false;
         for (size_t i = 0; i < dependents->wanted.count; i++) {
                 const struct dependent *other = &dependents->wanted.item[i];
-                _cleanup_(cJSON_Delete_pointer) cJSON *definition = NULL;
+                _cleanup_json_ cJSON *definition = NULL;
 
                 if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
                         continue;

@@ -21,8 +21,6 @@
 #include "worker/write/patch.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 #define CONFLICTS_MAX 10  /* of one object in a run: how often it is made anew between a look and a write */
 #define MANAGERS_MAX  100 /* of one object: each makes it larger, for everybody */
 
@@ -173,13 +171,9 @@ static int record(struct dependents *dependents) _suspends_
         for (size_t i = 0; i < dependents->known.count; i++)
                 if (!dependents->known.item[i].settled && !is_wanted(dependents, &dependents->known.item[i]))
                         dependent_record_add(&list, &dependents->known.item[i]);
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, run->order->uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, object_version(run));
-        text_append_string(&body, ",\"annotations\":{");
-        text_json_string(&body, run->watch->config->patched_key);
-        text_append_string(&body, ":");
+        text_json(&body,
+                  "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"annotations\":{?:", run->order->uid,
+                  object_version(run), run->watch->config->patched_key);
         if (list.size > 0)
                 text_json_string(&body, list.data);
         else
@@ -232,8 +226,7 @@ static bool is_written_elsewhere(const struct dependents *dependents, const stru
 /* Whether the manager has these fields on the object with these values, and no others. */
 static bool is_applied(const char *own, const struct text *body)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *a = json_parse(own, strlen(own)),
-                                              *b = json_parse(body->data, body->size);
+        _cleanup_json_ cJSON *a = json_parse(own, strlen(own)), *b = json_parse(body->data, body->size);
 
         cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(a, "metadata"),
                                                 "namespace");
@@ -249,10 +242,7 @@ static void write_names(const struct dependent *dependent, struct text *body)
 
         text_printf(body, "{\"apiVersion\":\"%s%s%s\",\"kind\":", resource->group,
                     resource->group[0] ? "/" : "", resource->version);
-        text_json_string(body, dependent->kind);
-        text_append_string(body, ",\"metadata\":{\"name\":");
-        text_json_string(body, dependent->name);
-        text_append_string(body, "}}");
+        text_json(body, "?,\"metadata\":{\"name\":?}}", dependent->kind, dependent->name);
 }
 
 struct look {
@@ -318,10 +308,8 @@ static int rename_managers(struct dependents *dependents, struct dependent *depe
 
         if (r < 0 || former.size == 0)
                 return r < 0 ? r : 1;
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, look->view.uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, look->view.version);
+        text_json(&body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", look->view.uid,
+                  look->view.version);
         r = managed_fields_rename(dependent->before, former.data, dependents->manager, false, &body);
         text_append_string(&body, "}}");
         if (r <= 0)
