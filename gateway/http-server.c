@@ -17,7 +17,6 @@
 #include "base/duration.h"
 #include "gateway/connections.h"
 #include "gateway/tls.h"
-#include "http/http-loop.h"
 #include "os/syscall.h"
 
 /* No names of hosts: nothing is asked of a DNS. */

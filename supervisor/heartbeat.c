@@ -11,15 +11,10 @@
 #include "children/child-state.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/control/tell-gateway.h"
-#include "supervisor/fatal.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/state-folder.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 #define CHECK_PRIORITY 20
 

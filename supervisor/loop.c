@@ -8,17 +8,12 @@
 #include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "controller/settle.h"
-#include "supervisor/carry-out.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"
-#include "supervisor/fatal.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/begin-end.h"
 
 /* ---- pauses in which no worker is listened to

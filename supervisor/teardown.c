@@ -11,14 +11,10 @@
 #include "controller/run/blame.h"
 #include "ipc/log.h"
 #include "os/descendants.h"
-#include "os/slot.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 #define FATAL_GRACE_USEC (2 * USEC_PER_SEC)
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)

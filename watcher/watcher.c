@@ -12,7 +12,6 @@
 #include "object/confined.h"
 #include "object/keyed-hash.h"
 #include "store/dirty.h"
-#include "store/meta.h"
 #include "store/owner.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"

@@ -36,8 +36,8 @@ static void keep_only(cJSON *object, const char *const *name, size_t count)
 /* Items of a SecretList lack their kind. */
 static bool is_to_go(const struct worker *worker, const cJSON *value)
 {
-        const char *version = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "apiVersion"));
-        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "kind"));
+        const char *version = json_text_of(value, "apiVersion");
+        const char *kind = json_text_of(value, "kind");
 
         return kind && (strcmp(kind, "Secret") == 0 || strcmp(kind, "SecretList") == 0 ||
                         (version && is_confidential(worker, version, kind)));
@@ -49,13 +49,13 @@ static void reduce(cJSON *object)
         static const char *const of_metadata[] = {"name", "namespace", "uid"};
 
         keep_only(object, of_object, ELEMENTS(of_object));
-        keep_only(cJSON_GetObjectItemCaseSensitive(object, "metadata"), of_metadata, ELEMENTS(of_metadata));
+        keep_only(json_member(object, "metadata"), of_metadata, ELEMENTS(of_metadata));
 }
 
 /* Its keys, each with the same word. NULL: the Secret has none, or no memory. */
 static cJSON *redact_values(const cJSON *secret, const char *name, const char *word)
 {
-        const cJSON *values = cJSON_GetObjectItemCaseSensitive(secret, name), *value;
+        const cJSON *values = json_member(secret, name), *value;
         cJSON *words = cJSON_IsObject(values) ? cJSON_CreateObject() : NULL;
 
         if (words)

@@ -13,7 +13,6 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "credential/handlers/files.h"
 #include "credential/separate.h"
 #include "kubeconfig/value.h"
 #include "json/json.h"
@@ -164,10 +163,8 @@ static int take_new_token(struct access *access, const char *token, uint64_t lif
 static int read_answer(struct access *access, const struct kube_response *response)
 {
         _cleanup_json_ cJSON *answer = json_parse(response->body, response->body_size);
-        cJSON *token = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(answer, "status"),
-                                                        "token");
-        const cJSON *life = cJSON_GetObjectItemCaseSensitive(
-                cJSON_GetObjectItemCaseSensitive(answer, "spec"), "expirationSeconds");
+        cJSON *token = json_member(json_member(answer, "status"), "token");
+        const cJSON *life = json_member(json_member(answer, "spec"), "expirationSeconds");
         double seconds = json_number(life, LIFE_SEC);
         const char *text = cJSON_GetStringValue(token);
         int r = text && text[0] && seconds >= 1 && seconds < 1e9

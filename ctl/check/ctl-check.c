@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "config/handler-limits.h"
 #include "ctl/check/served.h"
 #include "ctl/check/unit.h"

@@ -11,10 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/error.h"
 #include "base/exit-code.h"
-#include "base/text.h"
 #include "ipc/message.h"
 #include "json/difference.h"
 #include "json/json.h"

@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-
 #define TEXT_FIRST 256
 
 static int text_fail(struct text *text)

@@ -6,7 +6,6 @@
 
 #include "controller/change/handled.h"
 #include "controller/change/related-changes.h"
-#include "controller/controller-watch.h"
 #include "controller/due/retry.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/marks.h"

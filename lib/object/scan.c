@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "object/scan-value.h"
 
 int scan_value(const char *input, size_t size, struct span *ret_value)

@@ -10,7 +10,6 @@
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
-#include "store/record.h"
 
 #define VISIT_PAGE 256
 

@@ -9,12 +9,9 @@
 #include "controller/due/doubt.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/state-folder.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 #define DOUBTS_MAX 400 /* of a watch: they fit into one message; there are few or none */
 #define DAY_USEC   (24 * USEC_PER_HOUR)

@@ -17,23 +17,17 @@
 #include "controller/run/outcome.h"
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
-#include "os/cgroup.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/configure.h"
 #include "supervisor/children/tell.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/explain.h"
 #include "supervisor/control/tell-gateway.h"
-#include "supervisor/fatal.h"
 #include "supervisor/handlers/access-news.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/begin-end.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 /* ---- the way of an Event from the worker that wants it to the one that counts all Events of its object. The
  * object alone decides which one that is, as long as the workers stay. */

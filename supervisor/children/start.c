@@ -11,7 +11,6 @@
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/supervisor.h"
 

@@ -9,11 +9,9 @@
 #include "controller/effects.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 static bool talks_to_server(const struct child_slot *child)
 {

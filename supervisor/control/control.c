@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "config/differ.h"
 #include "controller/due/push.h"
@@ -29,11 +28,7 @@
 #include "supervisor/control/status-document.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/handlers/access-state.h"
-#include "supervisor/phase.h"
-#include "supervisor/reload/reload.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
-#include "supervisor/watches/place.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/effects.h"
 #include "controller/run/failure.h"
@@ -14,12 +13,8 @@
 #include "ipc/run-reason.h"
 #include "queue/look.h"
 #include "supervisor/control/run-history.h"
-#include "supervisor/control/slowest.h"
 #include "supervisor/control/status-document.h"
-#include "supervisor/folders/ledger-clock.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 #define UIDS_MAX          100  /* of one key: its rows stand together */
 #define DOUBTS_LOOKED_MAX 1000 /* of one watch; there are few or none */

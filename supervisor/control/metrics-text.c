@@ -10,19 +10,15 @@
 #include <stddef.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "ipc/log.h"
 #include "queue/look.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 enum type { COUNTER, GAUGE, HISTOGRAM };
 

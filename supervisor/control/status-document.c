@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/due/push.h"
 #include "controller/order/uninstall.h"
@@ -13,17 +12,12 @@
 #include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "queue/look.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/control/run-history.h"
-#include "supervisor/control/slowest.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/leftover-finalizers.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/handlers/stamp.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 static const char *phase_name(enum supervisor_phase phase)
 {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "config/config-watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"

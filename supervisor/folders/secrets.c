@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "config/config-message.h"
@@ -18,7 +17,6 @@
 #include "ipc/message-id.h"
 #include "os/folder.h"
 #include "os/temporary.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 
 /* ---- the folder */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/access.h"
 #include "ipc/spawner/spawner-client.h"

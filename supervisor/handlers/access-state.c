@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 struct access_state *access_find(const struct supervisor *supervisor, const char *watch)
 {

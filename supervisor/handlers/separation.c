@@ -13,10 +13,8 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "ipc/spawner/spawner-client.h"
-#include "os/cgroup.h"
 #include "os/folder.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 #define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
 

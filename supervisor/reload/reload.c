@@ -20,7 +20,6 @@
 #include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 

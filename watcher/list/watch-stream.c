@@ -15,7 +15,6 @@
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/stream-request.h"
-#include "watcher/stream/stream.h"
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/meta.h"
 #include "watcher/store-failure.h"
 
 bool resume_is_allowed(const struct watcher *watcher)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"

@@ -11,10 +11,10 @@
 #include "kube/path.h"
 #include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
-#include "worker/run-state.h"
 #include "worker/write/refusal.h"
 #include "worker/write/series.h"
 #include "worker/write/status.h"
+#include "json/json.h"
 
 #define WAITING_MAX  64
 #define NOTE_MAX     1024 /* bytes; the API's limit */
@@ -429,7 +429,7 @@ static void record(struct recorder *recorder, const struct event *event)
 
 static const char *text_or(const cJSON *item, const char *key, const char *otherwise)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, key));
+        const char *text = json_text_of(item, key);
 
         return text ? text : otherwise;
 }

@@ -63,7 +63,7 @@ static enum merge_effect compare_objects(const cJSON *a, const cJSON *b)
                 return MERGE_UNSURE;
         cJSON_ArrayForEach(item, a)
         {
-                const cJSON *other = cJSON_GetObjectItemCaseSensitive(b, item->string);
+                const cJSON *other = json_member(b, item->string);
 
                 effect = worse(effect, other ? compare(item, other) : MERGE_CHANGES);
                 if (effect == MERGE_CHANGES)
@@ -102,7 +102,7 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
                 return MERGE_UNSURE;
         cJSON_ArrayForEach(member, patch)
         {
-                const cJSON *old = cJSON_GetObjectItemCaseSensitive(target, member->string);
+                const cJSON *old = json_member(target, member->string);
 
                 if (!cJSON_IsNull(member))
                         effect = worse(effect, merge_effect(old, member));

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "ledger/database/result.h"
-#include "ledger/database/sql.h"
 #include "ledger/database/sums.h"
 
 /* The format stands in two places of the file: one that changed by itself is damage, not another format. */

@@ -10,7 +10,6 @@
 
 #include "base/short-hash.h"
 #include "ledger/database/result.h"
-#include "ledger/database/sql.h"
 
 /* The first column of the first row must be `expected`. sums: of the parameters; NULL: there are none. */
 static int expect(sqlite3 *database, const char *sql, const struct ledger_sums *sums, const char *expected)

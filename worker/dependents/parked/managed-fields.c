@@ -36,7 +36,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct pic
                         return NULL;
 
                 cJSON_ArrayForEach(key, wanted) same =
-                        same && json_equal(key, cJSON_GetObjectItemCaseSensitive(item, key->string));
+                        same && json_equal(key, json_member(item, key->string));
                 if (same)
                         return item;
         }
@@ -67,8 +67,7 @@ static void add_keys(cJSON *element, const char *keys)
         _cleanup_json_ cJSON *wanted = json_parse(keys, strlen(keys));
         const cJSON *key;
 
-        cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) &&
-                                            !cJSON_GetObjectItemCaseSensitive(element, key->string))
+        cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) && !json_member(element, key->string))
                 cJSON_AddItemToObject(element, key->string, cJSON_Duplicate(key, true));
 }
 
@@ -146,22 +145,21 @@ static const cJSON *fields_of(const cJSON *metadata, const char *manager)
 {
         const cJSON *entry;
 
-        cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(metadata, "managedFields"))
+        cJSON_ArrayForEach(entry, json_member(metadata, "managedFields"))
         {
-                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "manager"));
-                const char *operation =
-                        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "operation"));
+                const char *name = json_text_of(entry, "manager");
+                const char *operation = json_text_of(entry, "operation");
 
                 if (name && operation && strcmp(name, manager) == 0 && strcmp(operation, "Apply") == 0 &&
-                    !cJSON_GetObjectItemCaseSensitive(entry, "subresource"))
-                        return cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1");
+                    !json_member(entry, "subresource"))
+                        return json_member(entry, "fieldsV1");
         }
         return NULL;
 }
 
 static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 {
-        cJSON *value = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(object, key), true);
+        cJSON *value = cJSON_Duplicate(json_member(object, key), true);
 
         cJSON_DeleteItemFromObjectCaseSensitive(body, key);
         if (value)
@@ -171,7 +169,7 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 int managed_fields_body(const char *text, const char *manager, char **ret)
 {
         _cleanup_json_ cJSON *object = json_parse(text, strlen(text)), *body = NULL;
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+        const cJSON *metadata = json_member(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
         struct picking picking = {0};
         cJSON *own;
@@ -187,7 +185,7 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
                 body = cJSON_CreateObject();
         if (r < 0 || !cJSON_IsObject(body))
                 return r < 0 ? r : -EBADMSG;
-        own = cJSON_GetObjectItemCaseSensitive(body, "metadata");
+        own = json_member(body, "metadata");
         if (!own)
                 own = cJSON_AddObjectToObject(body, "metadata");
         copy_identity(own, metadata, "name");

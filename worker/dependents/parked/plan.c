@@ -72,21 +72,17 @@ int park_plan_write(const struct park_plan *plan, struct text *out)
 
 static char *copy_member(const cJSON *object, const char *key)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-        return strdup(text ? text : "");
+        return strdup(json_text(object, key));
 }
 
 static uint64_t read_number(const cJSON *object, const char *key)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-        return text ? strtoull(text, NULL, 10) : 0;
+        return strtoull(json_text(object, key), NULL, 10);
 }
 
 static int read_dependent(const cJSON *item, struct dependent_list *list)
 {
-        const cJSON *restore = cJSON_GetObjectItemCaseSensitive(item, "restore");
+        const cJSON *restore = json_member(item, "restore");
         bool is_kept = cJSON_HasObjectItem(item, "kept");
         struct dependent dependent = {
                 .api_version = copy_member(item, "apiVersion"),
@@ -109,9 +105,9 @@ static int read_dependent(const cJSON *item, struct dependent_list *list)
 int park_plan_read(const char *text, struct park_plan *ret)
 {
         _cleanup_json_ cJSON *root = json_parse(text, strlen(text));
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
-        const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait");
-        const cJSON *drop = cJSON_GetObjectItemCaseSensitive(root, "drop"), *item;
+        const cJSON *list = json_member(root, "undo");
+        const cJSON *wait = json_member(root, "wait");
+        const cJSON *drop = json_member(root, "drop"), *item;
         struct park_plan plan = {
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
@@ -120,9 +116,9 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 .message = copy_member(root, "message"),
                 .ready = copy_member(root, "ready"),
                 .answered = read_number(root, "answered"),
-                .silent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "silent")),
-                .slow = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "slow")),
-                .again = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "again")),
+                .silent = cJSON_IsTrue(json_member(root, "silent")),
+                .slow = cJSON_IsTrue(json_member(root, "slow")),
+                .again = cJSON_IsTrue(json_member(root, "again")),
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),

@@ -174,22 +174,21 @@ int wait_for_cleanup(struct run *run)
 
 static bool serves(const cJSON *definition, const struct dependent *dependent)
 {
-        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(definition, "spec"), *version;
-        const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
-        const char *group = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "group"));
-        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, "kind"));
+        const cJSON *spec = json_member(definition, "spec"), *version;
+        const cJSON *names = json_member(spec, "names");
+        const char *group = json_text_of(spec, "group");
+        const char *kind = json_text_of(names, "kind");
         const char *slash = strchr(dependent->api_version, '/');
 
         if (!group || !kind || !slash || strcmp(kind, dependent->kind) != 0 ||
             strlen(group) != (size_t)(slash - dependent->api_version) ||
             strncmp(group, dependent->api_version, strlen(group)) != 0)
                 return false;
-        cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions"))
+        cJSON_ArrayForEach(version, json_member(spec, "versions"))
         {
-                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(version, "name"));
+                const char *name = json_text_of(version, "name");
 
-                if (name && strcmp(name, slash + 1) == 0 &&
-                    cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "served")))
+                if (name && strcmp(name, slash + 1) == 0 && cJSON_IsTrue(json_member(version, "served")))
                         return true;
         }
         return false;
@@ -291,7 +290,7 @@ int wait_take_ready(struct run *run, const struct park_plan *plan)
                 return 0;
         text_printf(&text, "{\"conditions\":[%s]}", plan->ready);
         run->answer.root = text.failed ? NULL : json_parse(text.data, text.size);
-        run->answer.conditions = cJSON_GetObjectItemCaseSensitive(run->answer.root, "conditions");
+        run->answer.conditions = json_member(run->answer.root, "conditions");
         return run->answer.root ? 0 : -ENOMEM;
 }
 

@@ -228,10 +228,8 @@ static bool is_applied(const char *own, const struct text *body)
 {
         _cleanup_json_ cJSON *a = json_parse(own, strlen(own)), *b = json_parse(body->data, body->size);
 
-        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(a, "metadata"),
-                                                "namespace");
-        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(b, "metadata"),
-                                                "namespace");
+        cJSON_DeleteItemFromObjectCaseSensitive(json_member(a, "metadata"), "namespace");
+        cJSON_DeleteItemFromObjectCaseSensitive(json_member(b, "metadata"), "namespace");
         return a && b && json_equal(a, b);
 }
 
