@@ -8,7 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "children/child-state.h"
+#include "children/child-process.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "supervisor/children/spawner-life.h"

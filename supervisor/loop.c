@@ -5,9 +5,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/controller.h"
 #include "controller/due/assigned.h"
 #include "controller/run/assign.h"
-#include "controller/settle.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"

@@ -35,7 +35,6 @@
 #include "supervisor/folders/secrets.h"
 #include "supervisor/folders/state-folder.h"
 #include "supervisor/folders/under-way.h"
-#include "supervisor/handlers/access-folder.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/handlers/separation.h"
 #include "supervisor/handlers/stamp.h"

@@ -15,7 +15,6 @@
 #include "store/owner.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"

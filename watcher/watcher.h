@@ -95,7 +95,7 @@ struct watcher {
                 char unseen[400];    /* why not all could be looked at; "": nothing is known against it */
         } search;                    /* apply/finalizer-search.c */
         bool owed_complete, checked; /* apply/ledger-check.c: all pages are here; CHECKED was sent */
-        struct message *doubtful;    /* apply/doubted-keys.c; NULL: nothing is */
+        struct message *doubtful;    /* apply/scope.c; NULL: nothing is */
         struct slot *slot;           /* shows the supervisor what is being read; NULL: it does not look */
 
         struct {

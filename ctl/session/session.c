@@ -16,7 +16,6 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "children/child-process.h"
-#include "children/child-state.h"
 #include "config/access.h"
 #include "config/config-message.h"
 #include "ctl/session/internal.h"

@@ -116,7 +116,7 @@ struct watch {
         struct watch_uninstall uninstall;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
-        void *tries; /* marks (marks.h): how often our finalizer was written lately, object by object */
+        void *tries; /* marks: how often our finalizer was written lately, object by object */
         /* Marks of finalized objects, until their end is announced. Their rows are gone, and others may change
          * them until then: without a mark they would be finalized twice. */
         void *finalized;
@@ -141,3 +141,17 @@ void watch_fill(struct watch *watch, const struct config_watch *config); /* as a
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);
+
+/*
+ * What a watch remembers of single objects while the operator lives. There may be as many marks as objects, so
+ * they are a tree of tsearch(), ordered by a hash that stands for key and UID. NULL is a set without marks.
+ */
+struct mark {
+        uint64_t hash;
+        uint64_t count, not_before; /* the caller's; 0 at first */
+};
+
+struct mark *mark_find(void *const *marks, const char *key, const char *uid); /* NULL if there is none */
+struct mark *mark_add(void **marks, const char *key, const char *uid); /* or finds it; NULL: no memory */
+void mark_drop(void **marks, const char *key, const char *uid);
+void marks_forget(void **marks);

@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "children/child-state.h"
+#include "children/child-process.h"
 #include "controller/change/change.h"
 #include "controller/change/owed.h"
 #include "controller/due/push.h"

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/exit-code.h"
-#include "children/child-state.h"
+#include "children/child-process.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"

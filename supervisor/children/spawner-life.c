@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "children/child-state.h"
+#include "children/child-process.h"
 #include "ipc/close-in.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"

@@ -21,7 +21,7 @@
 
 /* ---- the folder */
 
-/* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as
+/* Where handlers' users are let through (handlers/access-state.c), the mode shows the right to search as
  * the group's. */
 static bool is_private(const struct stat *st)
 {

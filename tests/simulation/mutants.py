@@ -29,7 +29,7 @@ EPOCH = "lib/controller/change/epoch.c"
 OUTCOME = "lib/controller/run/outcome.c"
 ASSIGN = "lib/controller/run/assign.c"
 DUE = "lib/controller/due/due.c"
-SETTLE = "lib/controller/settle.c"
+SETTLE = "lib/controller/controller.c"
 QUEUE = "lib/queue/queue.c"
 TENANT = "lib/queue/tenant.c"
 

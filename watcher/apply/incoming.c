@@ -11,7 +11,6 @@
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"

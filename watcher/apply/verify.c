@@ -12,7 +12,6 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"

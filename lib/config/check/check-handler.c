@@ -9,7 +9,6 @@
 
 #include "config/check/check-program.h"
 #include "config/read/expand.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "os/file.h"
 

@@ -13,7 +13,6 @@
 #include "config/check/check-handler.h"
 #include "config/check/check-program.h"
 #include "config/read/expand.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "config/table.h"
 #include "config/watch-notes.h"
