@@ -156,8 +156,7 @@ static void offer_word(const struct place *place, enum word word, const char *be
 
 static void offer_options(const struct place *place, const char *begun)
 {
-        for (size_t i = 0; i < place->line->option_count; i++) {
-                const struct ctl_option *option = &place->line->option[i];
+        FOREACH_ARRAY(option, place->line->option, place->line->option_count) {
                 char name[64];
 
                 snprintf(name, sizeof(name), "--%s", option->name);

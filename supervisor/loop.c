@@ -38,9 +38,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
         if (supervisor->phase != PHASE_RUNNING)
                 return 0;
-        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
-                const struct worker *worker = &supervisor->controller.worker[i];
-
+        FOREACH_ARRAY(worker, supervisor->controller.worker, supervisor->controller.worker_count) {
                 if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
                 if (worker_busy_with(worker) < 2)

@@ -116,9 +116,7 @@ void teardown_begin(struct supervisor *supervisor)
 
 static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grace_usec)
 {
-        for (size_t i = 0; i < supervisor->child_count; i++) {
-                struct child_slot *child = &supervisor->child[i];
-
+        FOREACH_ARRAY(child, supervisor->child, supervisor->child_count) {
                 if ((child->process.role == ROLE_WORKER) != workers || child->process.state == CHILD_GONE ||
                     child->process.state == CHILD_STOPPING)
                         continue;

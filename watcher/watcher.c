@@ -315,9 +315,7 @@ static uint64_t list_expected(const struct watcher *watcher)
 {
         uint64_t expected = 0;
 
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                const struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (!stream->progress.listing)
                         continue;
                 if (stream->progress.left < 0)

@@ -329,9 +329,7 @@ static bool speaks_of_confidential(const struct worker *worker, const char *path
         kube_path_resource(path, resource, sizeof(resource));
         if (strcmp(resource, "/secrets") == 0)
                 return true;
-        for (size_t i = 0; i < worker->watch_count; i++) {
-                const struct worker_watch *watch = &worker->watch[i];
-
+        FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
                 if (!watch->config->confidential || !watch->discovered)
                         continue;
                 snprintf(other, sizeof(other), "%s/%s", watch->resource.group, watch->resource.plural);

@@ -87,9 +87,7 @@ static void user_free(struct process_user *user)
 
 void watches_free(struct worker *worker)
 {
-        for (size_t i = 0; i < worker->watch_count; i++) {
-                struct worker_watch *watch = &worker->watch[i];
-
+        FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
                 coprocess_free(watch->coprocess);
                 store_free(watch->reader);
                 jq_program_free(watch->trigger_program);

@@ -393,9 +393,7 @@ static const struct config_watch *find_watch(const struct config *config, const 
 {
         const struct config_watch *found = NULL;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
-
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 if (watch->owner || (name && strcmp(watch->name, name) != 0))
                         continue;
                 if (found) {

@@ -192,9 +192,7 @@ static void write_worker(const struct question *question)
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
 
-                for (size_t j = 0; j < worker->given_count; j++) {
-                        const struct assignment *given = &worker->given[j];
-
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
                         if (!assignment_has_begun(worker, given) ||
                             &supervisor->controller.watch[given->run.watch] != question->watch ||
                             strcmp(given->run.key, question->key) != 0)

@@ -79,11 +79,8 @@ static void add_ages(const struct watch *watch, struct watch_values *values)
 {
         uint64_t now = clock_boottime_usec();
 
-        for (size_t i = 0; i < watch->controller->worker_count; i++) {
-                const struct worker *worker = &watch->controller->worker[i];
-
-                for (size_t j = 0; j < worker->given_count; j++) {
-                        const struct assignment *given = &worker->given[j];
+        FOREACH_ARRAY(worker, watch->controller->worker, watch->controller->worker_count) {
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
                         uint64_t age = now - (given->aside ? given->since : worker->started_boottime);
 
                         if (given->run.watch != watch_number(watch) || !assignment_has_begun(worker, given))

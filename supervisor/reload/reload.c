@@ -36,8 +36,7 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
                 }
         }
         snprintf(first, size, "the configuration is wrong");
-        for (size_t i = 0; i < problems.count; i++) {
-                const struct config_problem *problem = &problems.problem[i];
+        FOREACH_ARRAY(problem, problems.problem, problems.count) {
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
                 if (config_problem_format(problem, &line) < 0)

@@ -60,9 +60,7 @@ int resume_streams(struct watcher *watcher)
         begun = r < 0 ? epoch_begin(watcher) : 0;
         if (begun < 0)
                 return store_failed(watcher, begun);
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 stream->resumed = stream->probe.due = r >= 0;
                 if (r < 0) {
                         stream->mark = stream->complete_mark = 0;

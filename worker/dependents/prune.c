@@ -259,12 +259,9 @@ static void tell_left(const struct dependents *dependents, const struct dependen
 /* The answer names it as another kind: one object may be served by two groups. */
 static bool is_applied_elsewhere(const struct dependents *dependents, const struct ownership_view *view)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *wanted = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(wanted, dependents->wanted.item, dependents->wanted.count)
                 if (wanted->applied && wanted->uid && strcmp(wanted->uid, view->uid) == 0)
                         return true;
-        }
         return false;
 }
 

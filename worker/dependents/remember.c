@@ -82,12 +82,9 @@ static int join_record(struct dependents *dependents)
         if (r >= 0)
                 (void)confine_list(dependents->run, &dependents->known);
         dependent_list_done(&found);
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                struct dependent *dependent = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(dependent, dependents->wanted.item, dependents->wanted.count)
                 dependent->recorded =
                         dependent->recorded && dependent_list_has(&dependents->known, dependent);
-        }
         return r;
 }
 

@@ -460,9 +460,7 @@ static void record_writes(struct recorder *recorder, const struct run *run, stru
         char note[NOTE_MAX + 1];
 
         event.type = "Normal";
-        for (size_t i = 0; i < run->writes.count; i++) {
-                const struct record_write *write = &run->writes.item[i];
-
+        FOREACH_ARRAY(write, run->writes.item, run->writes.count) {
                 if (!reason[write->what] || (write->what != CHILD_ADOPTED && !all))
                         continue;
                 snprintf(note, sizeof(note), "%s was %s", write->object, child_write_name(write->what));

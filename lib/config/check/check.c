@@ -515,9 +515,7 @@ static void check_owned_names(struct reader *reader)
 {
         const struct config *config = reader->config;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *parent = &config->watch[i];
-
+        FOREACH_ARRAY(parent, config->watch, config->watch_count) {
                 for (size_t k = 0; parent->name && k < parent->owns_count + parent->related_count; k++) {
                         _cleanup_free_ char *name = owned_name(parent, k);
 

@@ -52,8 +52,7 @@ const char *owned_awaited(const struct watch *parent)
         const struct controller *controller = parent->controller;
         const struct config *config = controller->config;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *other = &config->watch[i];
+        FOREACH_ARRAY(other, config->watch, config->watch_count) {
                 const struct watch *watch;
 
                 if (!other->owner || strcmp(other->owner, parent->config->name) != 0)

@@ -94,8 +94,7 @@ void former_keep(struct dependents *dependents)
 {
         const struct run *run = dependents->run;
 
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                struct dependent *dependent = &dependents->wanted.item[i];
+        FOREACH_ARRAY(dependent, dependents->wanted.item, dependents->wanted.count) {
                 char name[600];
                 int r = 0;
 
@@ -113,13 +112,10 @@ void former_find(struct dependents *dependents)
 {
         struct dependent_list *list = &dependents->plan.undo;
 
-        for (size_t i = 0; i < list->count; i++) {
-                struct dependent *dependent = &list->item[i];
-
+        FOREACH_ARRAY(dependent, list->item, list->count)
                 if (dependent->kept && !dependent->previous)
                         dependent->lost = kept_read(dependents->run->worker->config->kept_folder,
                                                     dependent->kept, &dependent->previous) < 0;
-        }
 }
 
 void former_drop(const struct run *run, const struct dependent_list *list)

@@ -202,8 +202,7 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 
         if (resumed && park_now(dependents->run) >= resumed->deadline)
                 return false;
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *other = &dependents->wanted.item[i];
+        FOREACH_ARRAY(other, dependents->wanted.item, dependents->wanted.count) {
                 _cleanup_json_ cJSON *definition = NULL;
 
                 if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
@@ -239,9 +238,7 @@ void wait_take_over(struct dependents *dependents)
         for (size_t i = 0; resumed && i < resumed->undo.count; i++) {
                 struct dependent *done = &resumed->undo.item[i];
 
-                for (size_t j = 0; j < dependents->wanted.count; j++) {
-                        struct dependent *dependent = &dependents->wanted.item[j];
-
+                FOREACH_ARRAY(dependent, dependents->wanted.item, dependents->wanted.count) {
                         if (dependent->looked || !dependent_is_same(dependent, done))
                                 continue;
                         dependent->looked = dependent->touched = true;

@@ -214,12 +214,9 @@ static int forget(struct dependents *dependents) _suspends_
 static bool is_written_elsewhere(const struct dependents *dependents, const struct dependent *dependent,
                                  const char *uid)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *other = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(other, dependents->wanted.item, dependents->wanted.count)
                 if (other != dependent && other->applied && other->uid && strcmp(other->uid, uid) == 0)
                         return true;
-        }
         return false;
 }
 
