@@ -14,7 +14,6 @@
 #include "os/file.h"
 #include "os/folder.h"
 #include "worker/confidential.h"
-#include "worker/watch.h"
 #include "json/json.h"
 
 static void keep_only(cJSON *object, const char *const *name, size_t count)

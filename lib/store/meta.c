@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "object/hash.h"
 #include "object/identity.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"

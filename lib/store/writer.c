@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "object/hash.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
