@@ -75,9 +75,7 @@ static const struct shown_child *find_shown(const struct dependents *dependents,
 {
         char key[IDENTITY_KEY_MAX + 1];
 
-        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
-                 dependent->namespace_name[0] ? "/" : "", dependent->name);
-        return shown_find(&dependents->run->shown, owned, key);
+        return shown_find(&dependents->run->shown, owned, dependent_key(dependent, key));
 }
 
 static void refuse(struct dependents *dependents, struct dependent *dependent, const char *why)

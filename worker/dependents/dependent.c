@@ -553,6 +553,13 @@ bool dependent_is_owner(const struct dependent *dependent, const struct dependen
                is_same_group(dependent->api_version, owner->api_version);
 }
 
+const char *dependent_key(const struct dependent *dependent, char key[IDENTITY_KEY_MAX + 1])
+{
+        snprintf(key, IDENTITY_KEY_MAX + 1, "%s%s%s", dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
+        return key;
+}
+
 const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size)
 {
         snprintf(buffer, size, "%s %s%s%s", dependent->kind, dependent->namespace_name,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kube/path.h"
+#include "object/identity.h"
 #include "object/scan.h"
 
 #define DEPENDENTS_MAX      1000       /* of one object */
@@ -129,5 +130,7 @@ int dependent_body_for(const struct text *body, const char *uid, const char *ver
 /* Appends the same body for an object that must not exist: the API server creates it, or answers 409. */
 int dependent_body_to_create(const struct text *body, struct text *out);
 
+/* Its key in a store; returns the buffer. */
+const char *dependent_key(const struct dependent *dependent, char key[IDENTITY_KEY_MAX + 1]);
 /* "ConfigMap default/a"; returns the buffer. */
 const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size);

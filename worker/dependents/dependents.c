@@ -478,9 +478,8 @@ int dependents_in_store(const struct dependents *dependents, const struct depend
         struct worker_watch *watch = owned ? worker_watch_find(dependents->run->worker, owned->name) : NULL;
         char key[IDENTITY_KEY_MAX + 1];
 
-        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
-                 dependent->namespace_name[0] ? "/" : "", dependent->name);
-        return watch && !owned->metadata_only && store_read(watch->reader, 0, key, ret) >= 0;
+        return watch && !owned->metadata_only &&
+               store_read(watch->reader, 0, dependent_key(dependent, key), ret) >= 0;
 }
 
 /* ---- telling */

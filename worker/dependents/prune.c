@@ -267,11 +267,9 @@ static bool is_applied_elsewhere(const struct dependents *dependents, const stru
 
 static bool is_to_be_released(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].release &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && wanted->release;
 }
 
 /* The object goes, and its children are to stay: it says so, or the garbage collector has taken our reference off. Children
@@ -359,11 +357,9 @@ static int find_place(struct dependents *dependents, struct dependent *dependent
 
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (!dependents->wanted.item[i].release &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && !wanted->release;
 }
 
 static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)

@@ -149,11 +149,9 @@ static int check_all(struct dependents *dependents)
 /* One whose kind is not known at the moment stays in the list as it is. */
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].resource.plural &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && wanted->resource.plural;
 }
 
 /* Writes the list of patched objects: those of the answer, and those not given up yet. 0; -EAGAIN: others have written to the
