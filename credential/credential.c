@@ -16,8 +16,6 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "credential/handlers/account.h"
-#include "credential/handlers/handlers.h"
-#include "credential/publish.h"
 #include "credential/renew.h"
 #include "ipc/close-in.h"
 #include "kubeconfig/kubeconfig.h"

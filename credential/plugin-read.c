@@ -111,7 +111,7 @@ int plugin_read(const char *output, size_t size, const char *api_version, struct
                               "its output is not of the apiVersion %s, which the kubeconfig names",
                               api_version);
         else
-                r = read_status(cJSON_GetObjectItemCaseSensitive(json, "status"), &credential, error);
+                r = read_status(json_member(json, "status"), &credential, error);
         if (json)
                 wipe_tree(json);
         cJSON_Delete(json);

@@ -45,8 +45,7 @@ static void add_json_text(struct text *json, const char *name, const char *value
 
 static void describe_cluster(struct text *json, const struct kubeconfig *config)
 {
-        text_append_string(json, ",\"cluster\":{\"server\":");
-        text_json_string(json, config->server);
+        text_json(json, ",\"cluster\":{\"server\":?", config->server);
         add_json_text(json, "tls-server-name", config->tls_server_name);
         add_json_text(json, "proxy-url", config->proxy_url);
         if (config->insecure)
@@ -65,9 +64,10 @@ static char *exec_info(const struct kubeconfig *config)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
-        text_append_string(&json, "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":");
-        text_json_string(&json, config->exec.api_version);
-        text_append_string(&json, ",\"spec\":{\"interactive\":false");
+        text_json(
+                &json,
+                "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":?,\"spec\":{\"interactive\":false",
+                config->exec.api_version);
         if (config->exec.provide_cluster_info)
                 describe_cluster(&json, config);
         text_append_string(&json, "}}");

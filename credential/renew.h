@@ -12,3 +12,11 @@ int renew_refused(struct credential *credential);
 int renew_run_anew(struct credential *credential);
 /* No plugin any more: ends it, and forgets (wipes) what it has brought. */
 void renew_stop(struct credential *credential);
+
+/* The credential that is in use now, and who is told of it. */
+
+/* Puts files and plugin together under a new serial, hands that to the supervisor, and asks for handlers'
+ * tokens with it. 0, or negative, perhaps after child_fatal(). */
+int credential_publish(struct credential *credential);
+/* Hands out again what is in use. 0 or a negative errno. */
+int credential_send(struct credential *credential);

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "ctl/ctl-answer.h"
-#include "ctl/help.h"
 #include "json/json.h"
 
 struct place {
@@ -80,8 +79,7 @@ static void offer_watches(const struct place *place, const char *begun)
         const cJSON *watch;
 
         /* Those with an owner are watches of what objects own: no verb takes them. */
-        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(
-                                          status, "watches")) if (!json_text(watch, "owner")[0])
+        cJSON_ArrayForEach(watch, json_member(status, "watches")) if (!json_text(watch, "owner")[0])
                 offer(json_text(watch, "name"), json_text(watch, "kind"), begun);
 }
 
@@ -91,7 +89,7 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
 
         if (!place->watch)
                 return;
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, list))
+        cJSON_ArrayForEach(item, json_member(status, list))
         {
                 if (strcmp(json_text(item, "watch"), place->watch) == 0)
                         offer(json_text(item, "key"), NULL, begun);
@@ -104,7 +102,7 @@ static void offer_keys(const struct place *place, const char *begun)
         _cleanup_json_ cJSON *answer = ask_for_words(place, "keys", argument);
         const cJSON *key;
 
-        cJSON_ArrayForEach(key, cJSON_GetObjectItemCaseSensitive(answer, "keys"))
+        cJSON_ArrayForEach(key, json_member(answer, "keys"))
                 offer(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
 }
 
@@ -158,8 +156,7 @@ static void offer_word(const struct place *place, enum word word, const char *be
 
 static void offer_options(const struct place *place, const char *begun)
 {
-        for (size_t i = 0; i < place->line->option_count; i++) {
-                const struct ctl_option *option = &place->line->option[i];
+        FOREACH_ARRAY(option, place->line->option, place->line->option_count) {
                 char name[64];
 
                 snprintf(name, sizeof(name), "--%s", option->name);

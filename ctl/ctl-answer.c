@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/output/output.h"
@@ -21,21 +20,18 @@
 #include "os/folder.h"
 #include "os/syscall.h"
 #include "store/reader.h"
-#include "store/store.h"
 #include "json/json.h"
 
 uint64_t ctl_number(const cJSON *object, const char *name)
 {
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
-
-        double number = json_number(value, 0);
+        double number = json_number(json_member(object, name), 0);
 
         return number > 0 ? (uint64_t)number : 0;
 }
 
 bool ctl_is(const cJSON *object, const char *name)
 {
-        return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
+        return cJSON_IsTrue(json_member(object, name));
 }
 
 const char *ctl_duration(uint64_t usec, char *buffer, size_t size)
@@ -218,7 +214,7 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
 /* Read where it lies: the operator never sees an object, and neither do we: only what it is known by. */
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret)
 {
-        const cJSON *where = cJSON_GetObjectItemCaseSensitive(answer, "store");
+        const cJSON *where = json_member(answer, "store");
         struct store *store = NULL;
         int r = store_reader_new(json_text(where, "folder"), &store);
 

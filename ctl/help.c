@@ -50,8 +50,7 @@ void help_verb(const struct command_line *line, const struct verb *verb)
 void help_all(const struct command_line *line)
 {
         puts("Usage: reconciledctl VERB [OPTION...] [ARGUMENT...]\n");
-        for (size_t i = 0; i < line->verb_count; i++) {
-                const struct verb *verb = &line->verb[i];
+        FOREACH_ARRAY(verb, line->verb, line->verb_count) {
                 int length = printf("  %s %s", verb->name, verb->synopsis);
 
                 if (length >= COLUMN)

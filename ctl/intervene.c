@@ -57,12 +57,11 @@ static bool is_alive(const char *runtime_directory, char **argument)
         if (ctl_query(runtime_directory, "explain", argument, &answer, &unused) < 0)
                 return false;
         /* A finalizer that no watch wants is taken off in any case. */
-        wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
+        wanted = cJSON_HasObjectItem(json_member(answer, "watch"), "held");
         if (wanted && ctl_read_store(answer, argument[1], &object) >= 0)
                 tree = json_parse(object.json, object.json_size);
         store_object_done(&object);
-        return tree &&
-               !json_text(cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "deletionTimestamp")[0];
+        return tree && !json_text(json_member(tree, "metadata"), "deletionTimestamp")[0];
 }
 
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
@@ -101,7 +100,7 @@ static cJSON *list_held(const cJSON *status, uint64_t *ret_sum)
         const cJSON *watch;
 
         *ret_sum = 0;
-        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        cJSON_ArrayForEach(watch, json_member(status, "watches"))
         {
                 cJSON *item;
 
@@ -152,7 +151,7 @@ static void list_unknown(const cJSON *status, struct text *text)
 {
         const cJSON *watch, *left;
 
-        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        cJSON_ArrayForEach(watch, json_member(status, "watches"))
         {
                 const char *reason = json_text(watch, "reason");
 
@@ -178,7 +177,7 @@ static void list_unknown(const cJSON *status, struct text *text)
                                     "; watch %s is not in sync%s%s: more objects may carry its finalizer",
                                     json_text(watch, "name"), reason[0] ? ": " : "", reason);
         }
-        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+        cJSON_ArrayForEach(left, json_member(status, "finalizersLeft"))
         {
                 text_printf(text, "; objects of kind %s may carry %s, which no watch takes off (see status)",
                             json_text(left, "kind"), json_text(left, "finalizer"));

@@ -4,7 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -13,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "gateway/connections.h"
+#include "base/duration.h"
 #include "gateway/tls.h"
 #include "http/http-loop.h"
 #include "os/syscall.h"
@@ -298,4 +301,173 @@ void gateway_server_stop(struct gateway_server *server)
         else if (server->listen_fd >= 0)
                 close(server->listen_fd);
         gateway_server_renew(server);
+}
+
+#define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
+
+static bool is_fresh(const struct report *report, const char **ret_reason)
+{
+        *ret_reason = "the supervisor has said nothing yet";
+        if (report->told_monotonic == 0)
+                return false;
+        *ret_reason = "the supervisor is silent";
+        return clock_monotonic_usec() - report->told_monotonic <= report->deadline_usec;
+}
+
+bool report_is_live(const struct report *report, const char **ret_reason)
+{
+        if (!is_fresh(report, ret_reason))
+                return false;
+        *ret_reason = report->reason;
+        return report->live;
+}
+
+bool report_is_ready(const struct report *report, const char **ret_reason)
+{
+        return report_is_live(report, ret_reason) && report->ready;
+}
+
+int report_take(struct report *report, const struct message_metrics *metrics)
+{
+        int renewed = 0;
+
+        if (report->coming.size + metrics->body_size > DOCUMENT_MAX)
+                return -EPROTO;
+        text_append(&report->coming, metrics->body, metrics->body_size);
+        if (!metrics->last)
+                return 0;
+        report->live = metrics->live;
+        report->ready = metrics->ready;
+        snprintf(report->reason, sizeof(report->reason), "%s", metrics->reason);
+        report->told_monotonic = clock_monotonic_usec();
+        if (!report->coming.failed) {
+                text_done(&report->document);
+                report->document = report->coming;
+                report->coming = TEXT_EMPTY;
+                renewed = 1;
+        }
+        text_done(&report->coming);
+        report->coming = TEXT_EMPTY;
+        return renewed;
+}
+
+void report_done(struct report *report)
+{
+        text_done(&report->document);
+        text_done(&report->coming);
+}
+
+struct client {
+        struct client *newer, *older;
+        struct MHD_Connection *connection;
+        uint64_t since;            /* CLOCK_MONOTONIC */
+        unsigned char address[16]; /* zeros: a Unix socket, which knows none */
+        bool ended;
+};
+
+static struct {
+        struct client *oldest, *newest;
+        unsigned count;
+} clients;
+
+static void take_address(struct client *client, const struct sockaddr *address)
+{
+        if (address && address->sa_family == AF_INET)
+                memcpy(client->address, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+        else if (address && address->sa_family == AF_INET6)
+                memcpy(client->address, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+                       16);
+}
+
+/* libmicrohttpd may overlook the end of a socket; with nothing to come the shortest timeout finds it. */
+static void end_connection(struct client *client)
+{
+        int fd = http_connection_fd(client->connection);
+
+        if (client->ended)
+                return;
+        client->ended = true;
+        clients.count--;
+        if (fd >= 0)
+                (void)shutdown(fd, SHUT_RDWR);
+        (void)MHD_set_connection_option(client->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
+}
+
+static bool has_address(const struct client *client)
+{
+        static const unsigned char none[sizeof(client->address)];
+
+        return memcmp(client->address, none, sizeof(none)) != 0;
+}
+
+/* The oldest one of this address where that has too many, or of all. NULL: nobody has to go. */
+static struct client *too_many(const struct client *newcomer)
+{
+        struct client *oldest = NULL, *of_address = NULL;
+        unsigned same = 0;
+
+        for (struct client *client = clients.newest; client; client = client->older) {
+                if (client->ended || client == newcomer)
+                        continue;
+                oldest = client;
+                if (has_address(newcomer) &&
+                    memcmp(client->address, newcomer->address, sizeof(client->address)) == 0) {
+                        same++;
+                        of_address = client;
+                }
+        }
+        if (same >= CONNECTIONS_PER_ADDRESS)
+                return of_address;
+        return clients.count > CONNECTIONS_TOTAL ? oldest : NULL;
+}
+
+static void connection_begun(struct MHD_Connection *connection, void **context)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        struct client *client = calloc(1, sizeof(*client)), *victim;
+
+        if (!client)
+                return; /* libmicrohttpd's own bounds hold */
+        *client = (struct client){
+                .connection = connection, .since = clock_monotonic_usec(), .older = clients.newest};
+        take_address(client, info ? info->client_addr : NULL);
+        *(clients.newest ? &clients.newest->newer : &clients.oldest) = client;
+        clients.newest = client;
+        clients.count++;
+        *context = client;
+        victim = too_many(client);
+        if (victim)
+                end_connection(victim);
+}
+
+static void forget_client(struct client *client)
+{
+        if (!client)
+                return;
+        *(client->newer ? &client->newer->older : &clients.newest) = client->older;
+        *(client->older ? &client->older->newer : &clients.oldest) = client->newer;
+        clients.count -= !client->ended;
+        free(client);
+}
+
+void connections_notify(void *userdata _unused_, struct MHD_Connection *connection, void **socket_context,
+                        enum MHD_ConnectionNotificationCode code)
+{
+        if (code == MHD_CONNECTION_NOTIFY_STARTED)
+                connection_begun(connection, socket_context);
+        else
+                forget_client(*socket_context);
+}
+
+uint64_t connections_expire(uint64_t now)
+{
+        for (struct client *client = clients.oldest; client; client = client->newer) {
+                if (client->ended)
+                        continue;
+                if (now < client->since + CONNECTION_AGE_USEC)
+                        return client->since + CONNECTION_AGE_USEC;
+                end_connection(client);
+        }
+        return UINT64_MAX;
 }

@@ -11,7 +11,6 @@
 
 #include "base/exit-code.h"
 #include "gateway/http-server.h"
-#include "gateway/report.h"
 #include "gateway/tls.h"
 #include "ipc/child.h"
 #include "ipc/close-in.h"

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/role.h"
 
+#include "base/cleanup.h"
+
+static const char *const name_of_role[] = {
+        [ROLE_SUPERVISOR] = "supervisor", [ROLE_CREDENTIAL] = "credential", [ROLE_WATCHER] = "watcher",
+        [ROLE_WORKER] = "worker",         [ROLE_CONTROL] = "control",       [ROLE_GATEWAY] = "gateway",
+};
+
+static const char *const name_of_state[] = {
+        [CHILD_STARTING] = "starting", [CHILD_CONFIGURED] = "configured",
+        [CHILD_RUNNING] = "running",   [CHILD_STOPPING] = "stopping",
+        [CHILD_GONE] = "gone",
+};
+
 const char *role_name(enum role role)
 {
-        switch (role) {
-        case ROLE_SUPERVISOR:
-                return "supervisor";
-        case ROLE_CREDENTIAL:
-                return "credential";
-        case ROLE_WATCHER:
-                return "watcher";
-        case ROLE_WORKER:
-                return "worker";
-        case ROLE_CONTROL:
-                return "control";
-        case ROLE_GATEWAY:
-                return "gateway";
-        }
-        return "unknown";
+        return role < ELEMENTS(name_of_role) && name_of_role[role] ? name_of_role[role] : "unknown";
 }
 
 const char *role_title(enum role role)
@@ -27,17 +26,5 @@ const char *role_title(enum role role)
 
 const char *child_state_name(enum child_state state)
 {
-        switch (state) {
-        case CHILD_STARTING:
-                return "starting";
-        case CHILD_CONFIGURED:
-                return "configured";
-        case CHILD_RUNNING:
-                return "running";
-        case CHILD_STOPPING:
-                return "stopping";
-        case CHILD_GONE:
-                return "gone";
-        }
-        return "unknown";
+        return state < ELEMENTS(name_of_state) && name_of_state[state] ? name_of_state[state] : "unknown";
 }

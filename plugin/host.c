@@ -51,32 +51,23 @@ static void begin_answer(struct span id, struct text *out)
 static void say_error(struct span id, const char *error, bool permanent, struct text *out)
 {
         begin_answer(id, out);
-        text_append_string(out, ",\"error\":");
-        text_json_string(out, error);
+        text_json(out, ",\"error\":?", error);
         text_append_string(out, permanent ? ",\"permanent\":true}\n" : "}\n");
-}
-
-static int find_id(struct span key, struct span value _unused_, void *userdata _unused_)
-{
-        return scan_string_equals(key, "id") ? -EEXIST : 0;
 }
 
 /* NULL: the answer may be sent. */
 static const char *find_fault(const char *json, struct span *ret_whole)
 {
+        struct span id = {0};
+
         if (scan_value(json, strlen(json), ret_whole) < 0 || ret_whole->start[0] != '{')
                 return "the plugin's answer is no JSON object";
         if (strspn(ret_whole->start + ret_whole->size, " \t\r\n") !=
             strlen(ret_whole->start + ret_whole->size))
                 return "the plugin's answer is followed by something else";
-        switch (scan_members(*ret_whole, find_id, NULL)) {
-        case 0:
-                return NULL;
-        case -EEXIST:
-                return "the plugin's answer: id: belongs to the host";
-        default:
+        if (scan_find(*ret_whole, &(struct scan_wanted){"id", &id}, 1) < 0)
                 return "the plugin's answer is no JSON object";
-        }
+        return id.start ? "the plugin's answer: id: belongs to the host" : NULL;
 }
 
 static void say_answer(struct span id, char *json, struct text *out)

@@ -8,17 +8,12 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/owed.h"
-#include "controller/clock.h"
+#include "controller/controller.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
-#include "controller/settle.h"
-#include "supervisor/children/child-slot.h"
-#include "supervisor/fatal.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 #define OWED_QUEUED_MAX ((size_t)256 * 1024) /* pages leave only as fast as the watcher reads them */
 

@@ -9,9 +9,6 @@
 #include "controller/due/assigned.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "os/slot.h"
-#include "supervisor/children/child-slot.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 
 #define STOP_COMES_USEC (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */

@@ -8,18 +8,13 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "children/child-state.h"
-#include "controller/run/lost-ledger.h"
+#include "children/child-process.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/control/tell-gateway.h"
-#include "supervisor/fatal.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/state-folder.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 #define CHECK_PRIORITY 20
 

@@ -5,20 +5,15 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/controller.h"
 #include "controller/due/assigned.h"
 #include "controller/run/assign.h"
-#include "controller/settle.h"
-#include "supervisor/carry-out.h"
-#include "supervisor/children/child-slot.h"
-#include "supervisor/children/crash-events.h"
+#include "supervisor/children/doubtful.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"
-#include "supervisor/fatal.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/begin-end.h"
 
 /* ---- pauses in which no worker is listened to
@@ -43,9 +38,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
         if (supervisor->phase != PHASE_RUNNING)
                 return 0;
-        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
-                const struct worker *worker = &supervisor->controller.worker[i];
-
+        FOREACH_ARRAY(worker, supervisor->controller.worker, supervisor->controller.worker_count) {
                 if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
                 if (worker_busy_with(worker) < 2)

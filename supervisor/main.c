@@ -11,8 +11,6 @@
 #include "os/assertion.h"
 #include "os/syscall.h"
 #include "supervisor/notify.h"
-#include "supervisor/options.h"
-#include "supervisor/reload/reload.h"
 #include "supervisor/supervisor.h"
 
 static void block_signals(void)

@@ -13,11 +13,8 @@
 #include "ipc/log.h"
 #include "os/syscall.h"
 #include "supervisor/control/configured.h"
-#include "supervisor/fatal.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 /* A stop takes as long as running handlers may take (stop.grace), whatever the unit's TimeoutStopSec says.
  * Each promise covers the next two; the stop itself has bounds, so this ends. */

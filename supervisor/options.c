@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "ipc/log.h"
 #include "ledger/ledger.h"
 
 static const struct option option[] = {

@@ -15,8 +15,8 @@
  *   reload/    the configuration: read again, and taken over by a restart in place
  *   control/   answers for reconciledctl, and for the gateway
  *
- * Calls go down only. A part that cannot go on calls supervisor_fatal(), which notes the cause; the loop
- * ends the operator behind the dispatch (teardown.c).
+ * This header brings those of its parts along. Calls go down only. A part that cannot go on calls
+ * supervisor_fatal(), which notes the cause; the loop ends the operator behind the dispatch (teardown.c).
  */
 #include <systemd/sd-event.h>
 
@@ -33,7 +33,6 @@
 #include "supervisor/fatal.h"
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/options.h"
-#include "supervisor/phase.h"
 #include "supervisor/reload/reload.h"
 #include "supervisor/turn.h"
 #include "supervisor/watches/place.h"
@@ -42,6 +41,15 @@ struct access_state;
 struct control_peer;
 struct leftover_finalizer;
 struct under_way;
+
+/* How far the operator is in its life. */
+enum supervisor_phase {
+        PHASE_STARTING, /* not every child is ready */
+        PHASE_RUNNING,
+        PHASE_STOPPING_WORKERS, /* asked to stop: runs that are under way may finish */
+        PHASE_STOPPING_REST,
+        PHASE_TEARDOWN, /* something fatal: everything ends */
+};
 
 struct supervisor {
         struct controller controller;
@@ -138,3 +146,11 @@ struct supervisor {
 int supervisor_init(struct supervisor *supervisor, struct options *options, const struct reload_life *life);
 int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
 void supervisor_done(struct supervisor *supervisor);
+
+/* Tells the controller, too: behind PHASE_RUNNING no run begins, in PHASE_TEARDOWN it does nothing more. */
+static inline void supervisor_set_phase(struct supervisor *supervisor, enum supervisor_phase phase)
+{
+        supervisor->phase = phase;
+        supervisor->controller.is_ending = phase > PHASE_RUNNING;
+        supervisor->controller.is_over = supervisor->controller.is_over || phase == PHASE_TEARDOWN;
+}

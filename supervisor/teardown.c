@@ -11,14 +11,10 @@
 #include "controller/run/blame.h"
 #include "ipc/log.h"
 #include "os/descendants.h"
-#include "os/slot.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 #define FATAL_GRACE_USEC (2 * USEC_PER_SEC)
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)
@@ -120,9 +116,7 @@ void teardown_begin(struct supervisor *supervisor)
 
 static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grace_usec)
 {
-        for (size_t i = 0; i < supervisor->child_count; i++) {
-                struct child_slot *child = &supervisor->child[i];
-
+        FOREACH_ARRAY(child, supervisor->child, supervisor->child_count) {
                 if ((child->process.role == ROLE_WORKER) != workers || child->process.state == CHILD_GONE ||
                     child->process.state == CHILD_STOPPING)
                         continue;

@@ -3,7 +3,6 @@
 
 #include <time.h>
 
-#include "base/duration.h"
 #include "supervisor/supervisor.h"
 
 static uint64_t processor_nsec(void)

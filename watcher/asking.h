@@ -6,6 +6,8 @@
  * of them outlives the watcher: one that is over has its fibers cancelled, and whatever waits then returns -ECANCELED.
  */
 #include "kube/kube-ask.h"
+#include "kube/kube-error.h"
+#include "object/scan-list.h"
 #include "watcher/watcher.h"
 
 /* Calls entry on a fiber, in a later turn. Without memory the watcher ends, and *ret is NULL. */
@@ -21,3 +23,27 @@ _warn_unused_ int asking_pause(struct watcher *watcher, uint64_t usec, struct fi
 int asking_failed(struct watcher *watcher, int status);
 /* Unwinds all fibers: nothing waits any more. */
 void asking_done(struct watcher *watcher);
+
+/*
+ * A page of a list: asked for, and its items handed on as they stream in. A page that did not come whole says nothing about
+ * what it did not show.
+ */
+struct page_request {
+        const char *path, *accept;
+        const char *token; /* it is the page after this one; "" or NULL: the first one */
+        scan_item_t on_item;
+        void *userdata;            /* of on_item */
+        struct failures *failures; /* told of the progress */
+};
+
+struct page {
+        struct kube_error error; /* failure NONE: it is whole */
+        uint64_t serial;         /* of the credential that may be to blame; 0: none is */
+        struct scan_list *list;
+        struct scan_list_metadata metadata; /* of a whole page; owned by `list` */
+};
+
+/* 0, however it ended; -ECANCELED, the fiber or the watcher is to end. */
+_warn_unused_ int page_ask(struct watcher *watcher, const struct page_request *request,
+                           struct page *ret) _suspends_;
+void page_done(struct page *page);

@@ -28,9 +28,7 @@ static const struct failures *worst(const struct watcher *watcher)
 {
         const struct failures *found = &watcher->failures;
 
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                const struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (is_worse(&stream->failures, found))
                         found = &stream->failures;
                 if (is_worse(&stream->probe.failures, found))

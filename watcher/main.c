@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-watcher: follows one resource and keeps its store. Only the supervisor starts it. */
-#include "base/exit-code.h"
 #include "kube/libcurl.h"
 #include "watcher/watcher.h"
 

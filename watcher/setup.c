@@ -61,15 +61,13 @@ static int discover(struct watcher *watcher) _suspends_
 
 /* ---- version */
 
-static int take_version(struct span key, struct span value, void *userdata)
+static unsigned number_of(struct span version, const char *name)
 {
         _cleanup_free_ char *text = NULL;
-        unsigned *number = userdata;
-        bool major = scan_string_equals(key, "major"), minor = scan_string_equals(key, "minor");
 
-        if ((major || minor) && scan_string(value, &text) >= 0)
-                number[minor] = (unsigned)strtoul(text, NULL, 10); /* "27+" of a provider is 27 */
-        return 0;
+        if (scan_string(scan_get(version, name), &text) < 0)
+                return 0;
+        return (unsigned)strtoul(text, NULL, 10); /* "27+" of a provider is 27 */
 }
 
 /* An unreadable version is no failure: only WatchList depends on it. */
@@ -79,7 +77,6 @@ static int ask_version(struct watcher *watcher) _suspends_
                 .method = "GET", .path = "/version", .timeout_usec = QUESTION_TIMEOUT_USEC};
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         const struct kube_response *response = &answer.response;
-        unsigned number[2] = {0, 0};
         struct span whole;
         int r = asking_ask(watcher, &request, &answer);
 
@@ -88,10 +85,10 @@ static int ask_version(struct watcher *watcher) _suspends_
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error))
                 return setup_failed(watcher, &response->error, response->credential_serial);
         watcher->versioned = true;
+        watcher->server_minor = 0;
         if (response->error.failure == KUBE_FAILURE_NONE &&
-            scan_value(response->body, response->body_size, &whole) >= 0)
-                (void)scan_members(whole, take_version, number);
-        watcher->server_minor = number[0] == 1 ? number[1] : 0;
+            scan_value(response->body, response->body_size, &whole) >= 0 && number_of(whole, "major") == 1)
+                watcher->server_minor = number_of(whole, "minor");
         return 0;
 }
 

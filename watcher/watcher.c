@@ -9,15 +9,12 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
+#include "object/confined.h"
 #include "object/keyed-hash.h"
-#include "object/namespace.h"
 #include "store/dirty.h"
-#include "store/meta.h"
-#include "store/question.h"
-#include "store/store-check.h"
+#include "store/owner.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"
@@ -29,7 +26,6 @@
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/refused-namespaces.h"
-#include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 
 /* ---- configuration */
@@ -319,9 +315,7 @@ static uint64_t list_expected(const struct watcher *watcher)
 {
         uint64_t expected = 0;
 
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                const struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (!stream->progress.listing)
                         continue;
                 if (stream->progress.left < 0)

@@ -81,11 +81,11 @@ struct watcher {
                 sd_event_source *commit_timer; /* of what announces nothing */
                 uint64_t committed_monotonic;
         } announce;     /* apply/announce.c, apply/synced.c */
-        uint64_t epoch; /* of the versions in the store; stream/restored.c */
+        uint64_t epoch; /* of the versions in the store; stream/resume.c */
         struct {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */
-        } restored;                /* stream/restored.c */
+        } restored;                /* stream/resume.c */
         struct fiber *namespaces;  /* stream/missing-namespaces.c; NULL: nothing is asked */
         struct verification *verification; /* apply/verify.c */
         struct {
@@ -95,7 +95,7 @@ struct watcher {
                 char unseen[400];    /* why not all could be looked at; "": nothing is known against it */
         } search;                    /* apply/finalizer-search.c */
         bool owed_complete, checked; /* apply/ledger-check.c: all pages are here; CHECKED was sent */
-        struct message *doubtful;    /* apply/doubted-keys.c; NULL: nothing is */
+        struct message *doubtful;    /* apply/scope.c; NULL: nothing is */
         struct slot *slot;           /* shows the supervisor what is being read; NULL: it does not look */
 
         struct {

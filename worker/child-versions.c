@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See child-versions.h. */
 #include "worker/child-versions.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -189,12 +187,9 @@ void child_versions_print(const struct run *run, const char *api_version, const 
                     api_version, kind, namespace_name[0] ? "@" : "", namespace_name);
         if (progress.epoch == 0)
                 return;
-        for (size_t i = 0; i < run->versions.count; i++) {
-                const struct child_version *known = &run->versions.item[i];
-
+        FOREACH_ARRAY(known, run->versions.item, run->versions.count)
                 if (known->owned == watch->config && strcmp(known->namespace_name, namespace_name) == 0)
                         print_version(out, progress.epoch, known->version, known->deleted, &count);
-        }
         print_former(run, api_version, kind, namespace_name, &progress, out, &count);
 }
 
@@ -230,14 +225,11 @@ void child_versions_print_former(const struct run *run, bool deleted, struct tex
                     !is_printed(out, api_version, kind, place))
                         child_versions_print(run, api_version, kind, place, out);
         }
-        for (size_t i = 0; i < run->versions.count; i++) {
-                const struct child_version *known = &run->versions.item[i];
-
+        FOREACH_ARRAY(known, run->versions.item, run->versions.count)
                 if (known->deleted &&
                     !is_printed(out, known->owned->api_version, known->owned->kind, known->namespace_name))
                         child_versions_print(run, known->owned->api_version, known->owned->kind,
                                              known->namespace_name, out);
-        }
 }
 
 bool child_versions_are_news(const struct run *run)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See confidential.h. */
 #include "worker/confidential.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "ipc/message-id.h"
 #include "object/identity.h"
-#include "os/kept.h"
 #include "worker/watch.h"
 
 bool is_confidential(const struct worker *worker, const char *api_version, const char *kind)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See confine.h. */
 #include "worker/confine.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kinds.h. */
 #include "worker/kinds.h"
 
 #include <errno.h>

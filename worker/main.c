@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-worker: runs handlers and writes their outcome to the API server. Only the supervisor starts
  * it. */
-#include "base/exit-code.h"
 #include "kube/libcurl.h"
 #include "worker/worker.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recording.h. */
 #include "worker/recording.h"
 
 #include <dirent.h>
@@ -15,8 +14,135 @@
 #include "os/file.h"
 #include "os/folder.h"
 #include "worker/confidential.h"
-#include "worker/redact.h"
-#include "worker/watch.h"
+#include "json/json.h"
+
+static void keep_only(cJSON *object, const char *const *name, size_t count)
+{
+        cJSON *member = object ? object->child : NULL;
+
+        while (member) {
+                cJSON *next = member->next;
+                bool keep = false;
+
+                for (size_t i = 0; i < count; i++)
+                        keep = keep || (member->string && strcmp(member->string, name[i]) == 0);
+                if (!keep)
+                        cJSON_Delete(cJSON_DetachItemViaPointer(object, member));
+                member = next;
+        }
+}
+
+/* Items of a SecretList lack their kind. */
+static bool is_to_go(const struct worker *worker, const cJSON *value)
+{
+        const char *version = json_text_of(value, "apiVersion");
+        const char *kind = json_text_of(value, "kind");
+
+        return kind && (strcmp(kind, "Secret") == 0 || strcmp(kind, "SecretList") == 0 ||
+                        (version && is_confidential(worker, version, kind)));
+}
+
+static void reduce(cJSON *object)
+{
+        static const char *const of_object[] = {"apiVersion", "kind", "metadata", "type"};
+        static const char *const of_metadata[] = {"name", "namespace", "uid"};
+
+        keep_only(object, of_object, ELEMENTS(of_object));
+        keep_only(json_member(object, "metadata"), of_metadata, ELEMENTS(of_metadata));
+}
+
+/* Its keys, each with the same word. NULL: the Secret has none, or no memory. */
+static cJSON *redact_values(const cJSON *secret, const char *name, const char *word)
+{
+        const cJSON *values = json_member(secret, name), *value;
+        cJSON *words = cJSON_IsObject(values) ? cJSON_CreateObject() : NULL;
+
+        if (words)
+                cJSON_ArrayForEach(value, values) cJSON_AddStringToObject(words, value->string, word);
+        return words;
+}
+
+/* A handler that gets a recorded request again finds the keys that it looks for, and what it reads of `data` is
+ * base64. */
+static void reduce_secret(cJSON *secret)
+{
+        cJSON *data = redact_values(secret, "data", "cmVkYWN0ZWQ=");
+        cJSON *strings = redact_values(secret, "stringData", "redacted");
+
+        reduce(secret);
+        if (data)
+                cJSON_AddItemToObject(secret, "data", data);
+        if (strings)
+                cJSON_AddItemToObject(secret, "stringData", strings);
+}
+
+static bool redact(const struct worker *worker, cJSON *value)
+{
+        cJSON *member;
+        bool found = false;
+
+        if (is_to_go(worker, value)) {
+                reduce_secret(value);
+                return true;
+        }
+        cJSON_ArrayForEach(member, value) found = redact(worker, member) || found;
+        return found;
+}
+
+/* Escapes may hide the word "Secret". */
+static bool may_hold_secret(const struct worker *worker, const char *bytes, size_t size)
+{
+        for (size_t i = 0; i < worker->watch_count; i++)
+                if (worker->watch[i].config->confidential)
+                        return true;
+        return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\\u", 2);
+}
+
+/* In valid JSON, line breaks never stand inside a string. */
+static void append_on_one_line(struct text *out, const char *bytes, size_t size)
+{
+        size_t start = out->size;
+
+        if (text_append(out, bytes, size) < 0)
+                return;
+        for (size_t i = start; i < out->size; i++)
+                if (out->data[i] == '\n' || out->data[i] == '\r')
+                        out->data[i] = ' ';
+}
+
+static void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
+                          bool confidential, bool *ret_redacted)
+{
+        _cleanup_json_ cJSON *tree = NULL;
+        _cleanup_free_ char *left = NULL;
+        bool suspect = confidential || may_hold_secret(worker, bytes, size);
+
+        while (size > 0 && strchr(" \t\r\n", bytes[size - 1]))
+                size--;
+        if (size == 0) {
+                text_append_string(out, "null");
+                return;
+        }
+        tree = json_parse(bytes, size);
+        if (!tree || (confidential && !cJSON_IsObject(tree))) {
+                /* A text that merely begins like JSON could hold anything. */
+                *ret_redacted = *ret_redacted || suspect;
+                if (suspect)
+                        text_append_string(out, "null");
+                else
+                        text_json_bytes(out, bytes, size);
+                return;
+        }
+        if (confidential)
+                reduce(tree);
+        if (!confidential && (!suspect || !redact(worker, tree))) {
+                append_on_one_line(out, bytes, size);
+                return;
+        }
+        *ret_redacted = true;
+        left = cJSON_PrintUnformatted(tree);
+        text_append_string(out, left ? left : "null");
+}
 
 #define PRUNE_EVERY 16 /* runs between two looks at what is to be deleted */
 
@@ -108,18 +234,8 @@ static void keep_run(struct recording *recording, const struct text *lines)
 
 static void line_begin(struct text *lines, const char *type)
 {
-        text_printf(lines, "{\"type\":\"%s\"", type);
-}
-
-static void record_text(struct text *lines, const char *name, const char *value)
-{
-        text_printf(lines, ",\"%s\":", name);
-        text_json_string(lines, value ? value : "");
-}
-
-static void add_number(struct text *lines, const char *name, uint64_t value)
-{
-        text_printf(lines, ",\"%s\":%" PRIu64, name, value);
+        text_append_string(lines, "{");
+        json_string(lines, "type", type);
 }
 
 /* true: something of it was left out. */
@@ -128,21 +244,17 @@ static bool add_body(const struct recording *recording, struct text *lines, cons
 {
         bool redacted = false;
 
-        text_printf(lines, ",\"%s\":", name);
+        text_printf(lines, "\"%s\":", name);
         redact_append(recording->worker, lines, bytes ? bytes : "", size, confidential, &redacted);
+        text_append_string(lines, ",");
         return redacted;
-}
-
-static void add_redacted(struct text *lines)
-{
-        text_append_string(lines, ",\"redacted\":true");
 }
 
 static void line_end(struct recording *recording, struct text *lines)
 {
         int r;
 
-        text_append_string(lines, "}\n");
+        json_close(lines, "}\n");
         if (recording->fd < 0)
                 return;
         r = lines->failed ? -ENOMEM : file_write_all(recording->fd, lines->data, lines->size);
@@ -158,7 +270,7 @@ static void add_content(struct run *run, const char *type, const char *bytes, si
         line_begin(&run->record, type);
         if (run->watch->config->confidential ||
             add_body(recording, &run->record, "body", bytes, size, false))
-                add_redacted(&run->record);
+                json_bool(&run->record, "redacted", true);
         line_end(recording, &run->record);
 }
 
@@ -173,13 +285,13 @@ void recording_request(struct run *run, const struct text *request)
                 return;
         text_clear(lines);
         line_begin(lines, "run");
-        record_text(lines, "watch", run->order->watch);
-        record_text(lines, "key", run->order->key);
-        record_text(lines, "uid", run->order->uid);
-        record_text(lines, "action", run_action_name(run->action));
-        record_text(lines, "reason", run_reason_name(run->order->reason));
-        add_number(lines, "attempt", run->order->attempt);
-        add_number(lines, "time", clock_realtime_usec());
+        json_string(lines, "watch", run->order->watch);
+        json_string(lines, "key", run->order->key);
+        json_string(lines, "uid", run->order->uid);
+        json_string(lines, "action", run_action_name(run->action));
+        json_string(lines, "reason", run_reason_name(run->order->reason));
+        json_uint64(lines, "attempt", run->order->attempt);
+        json_uint64(lines, "time", clock_realtime_usec());
         line_end(recording, lines);
         add_content(run, "request", request->data, request->size);
 }
@@ -198,11 +310,11 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         if (!recording || (recording->fd < 0 && lines->size == 0)) /* no request was made */
                 return;
         line_begin(lines, "end");
-        record_text(lines, "result", run_result_name(result));
-        record_text(lines, "message", text);
-        add_number(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
-        add_number(lines, "durationUsec", clock_boottime_usec() - run->started);
-        add_number(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
+        json_string(lines, "result", run_result_name(result));
+        json_string(lines, "message", text);
+        json_uint64(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
+        json_uint64(lines, "durationUsec", clock_boottime_usec() - run->started);
+        json_uint64(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
         line_end(recording, lines);
         if (recording->fd < 0)
                 keep_run(recording, lines);
@@ -216,9 +328,7 @@ static bool speaks_of_confidential(const struct worker *worker, const char *path
         kube_path_resource(path, resource, sizeof(resource));
         if (strcmp(resource, "/secrets") == 0)
                 return true;
-        for (size_t i = 0; i < worker->watch_count; i++) {
-                const struct worker_watch *watch = &worker->watch[i];
-
+        FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
                 if (!watch->config->confidential || !watch->discovered)
                         continue;
                 snprintf(other, sizeof(other), "%s/%s", watch->resource.group, watch->resource.plural);
@@ -237,11 +347,11 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
         _cleanup_text_ struct text lines = TEXT_EMPTY;
 
         line_begin(&lines, "exchange");
-        record_text(&lines, "method", exchange->method);
-        record_text(&lines, "path", exchange->path);
+        json_string(&lines, "method", exchange->method);
+        json_string(&lines, "path", exchange->path);
         redacted = add_body(recording, &lines, "sent", exchange->body, exchange->body_size, confidential);
-        add_number(&lines, "status", (uint64_t)response->http_status);
-        record_text(&lines, "error",
+        json_uint64(&lines, "status", (uint64_t)response->http_status);
+        json_string(&lines, "error",
                     response->error.failure == KUBE_FAILURE_NONE
                             ? ""
                             : confidential_words(confidential, &response->error, words, sizeof(words)));
@@ -249,7 +359,7 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
                 add_body(recording, &lines, "received", response->body, response->body_size, confidential) ||
                 redacted;
         if (redacted)
-                add_redacted(&lines);
+                json_bool(&lines, "redacted", true);
         line_end(recording, &lines);
 }
 

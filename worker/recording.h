@@ -4,11 +4,13 @@
  * Recordings of runs, for people: request, answer and result of each, as one file a run in a folder
  * (`record:`); or, when a handler is run by hand, as one file that also has each exchange with the API
  * server. Each line is a JSON object with a `type`: run, request, answer, exchange, end. Mode 0600. Of a
- * Secret there are its name and its keys, and no value (redact.h); a watch of Secrets leaves requests and answers out.
+ * Secret there are its name and its keys, and no value; a watch of Secrets leaves requests and answers out.
  *
  * Recording never fails a run: a failure is logged once.
  */
+#include "base/text.h"
 #include "worker/run-state.h"
+#include "worker/worker.h"
 
 #define RECORDING_FILES_MAX 1000
 #define RECORDING_BYTES_MAX ((uint64_t)100 * 1024 * 1024)

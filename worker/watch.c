@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watch.h. */
 #include "worker/watch.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/reader.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/environment.h"
-#include "worker/user.h"
 
 struct worker_watch *worker_watch_find(const struct worker *worker, const char *name)
 {
@@ -17,6 +16,38 @@ struct worker_watch *worker_watch_find(const struct worker *worker, const char *
                 if (strcmp(worker->watch[i].config->name, name) == 0)
                         return &worker->watch[i];
         return NULL;
+}
+
+#define GROUPS_FIRST 32
+
+/* A user without a name, or without an entry, has no other group. */
+static int find_groups(const struct record_watch *config, struct process_user *user)
+{
+        int count = GROUPS_FIRST, room;
+
+        do {
+                gid_t *grown = reallocarray(user->group, (size_t)count, sizeof(*grown));
+
+                if (!grown)
+                        return -ENOMEM;
+                user->group = grown;
+                room = count;
+        } while (getgrouplist(config->user, user->gid, user->group, &count) < 0 && count > room);
+        user->group_count = (size_t)(count < room ? count : room);
+        return 0;
+}
+
+/* *ret is left alone where the handler runs as the worker's own user. */
+static int user_new(const struct record_watch *config, struct process_user **ret)
+{
+        if (!config->user[0] || config->uid == geteuid())
+                return 0;
+        *ret = calloc(1, sizeof(**ret));
+        if (!*ret)
+                return -ENOMEM;
+        (*ret)->uid = (uid_t)config->uid;
+        (*ret)->gid = (gid_t)config->gid;
+        return find_groups(config, *ret);
 }
 
 int watches_new(struct worker *worker)
@@ -46,11 +77,17 @@ int watches_new(struct worker *worker)
         return 0;
 }
 
+static void user_free(struct process_user *user)
+{
+        if (!user)
+                return;
+        free(user->group);
+        free(user);
+}
+
 void watches_free(struct worker *worker)
 {
-        for (size_t i = 0; i < worker->watch_count; i++) {
-                struct worker_watch *watch = &worker->watch[i];
-
+        FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
                 coprocess_free(watch->coprocess);
                 store_free(watch->reader);
                 jq_program_free(watch->trigger_program);

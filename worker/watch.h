@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The watches whose objects this worker handles, and the stores of the kinds that those own or relate to. */
+#include "ipc/message.h"
 #include "jq/program.h"
 #include "kube/path.h"
 #include "process/process.h"

@@ -7,14 +7,14 @@
 #include "credential/handlers/account.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "credential/handlers/files.h"
 #include "credential/separate.h"
-#include "kubeconfig/credential-message.h"
+#include "kubeconfig/value.h"
 #include "json/json.h"
 
 #define LIFE_SEC       3600 /* asked for; the server decides */
@@ -163,10 +163,8 @@ static int take_new_token(struct access *access, const char *token, uint64_t lif
 static int read_answer(struct access *access, const struct kube_response *response)
 {
         _cleanup_json_ cJSON *answer = json_parse(response->body, response->body_size);
-        cJSON *token = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(answer, "status"),
-                                                        "token");
-        const cJSON *life = cJSON_GetObjectItemCaseSensitive(
-                cJSON_GetObjectItemCaseSensitive(answer, "spec"), "expirationSeconds");
+        cJSON *token = json_member(json_member(answer, "status"), "token");
+        const cJSON *life = json_member(json_member(answer, "spec"), "expirationSeconds");
         double seconds = json_number(life, LIFE_SEC);
         const char *text = cJSON_GetStringValue(token);
         int r = text && text[0] && seconds >= 1 && seconds < 1e9
@@ -294,4 +292,65 @@ void account_done(struct access *access)
         free(access->namespace_name);
         free(access->account_trouble);
         free(access->account_why);
+}
+
+/*
+ * What handlers are given for themselves: copies of files (handler.credentials), and access to the API
+ * server (handler.kubernetes). Files are looked at when the operator's own are: every minute, and when the
+ * operator is asked to reload.
+ */
+static void refresh(struct access *access)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool was_well = !access->files_trouble;
+        int r = handler_files_copy(access, &error);
+
+        if (r >= 0 && was_well)
+                return;
+        free(access->files_trouble);
+        access->files_trouble = r < 0 ? strdup(error_message(&error)) : NULL;
+        if ((r < 0) == was_well)
+                access_tell(access);
+}
+
+void handlers_refresh(struct credential *credential)
+{
+        for (size_t i = 0; i < credential->access_count; i++)
+                refresh(&credential->access[i]);
+}
+
+int handlers_begin(struct credential *credential, void (*on_refused)(struct credential *credential))
+{
+        const struct message_config_credential *config = &credential->config->config_credential;
+
+        if (config->access_count == 0)
+                return 0;
+        credential->access = calloc(config->access_count, sizeof(*credential->access));
+        if (!credential->access)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->access_count; i++) {
+                struct access *access = &credential->access[credential->access_count++];
+                _cleanup_error_ struct error error = ERROR_NONE;
+                int r;
+
+                access->credential = credential;
+                access->config = &config->access[i];
+                r = handler_files_copy(access, &error);
+                if (r < 0)
+                        return child_fatal(credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
+                                           NULL, NULL, "%s: %s", access->config->key, error_message(&error));
+        }
+        return account_begin(credential, on_refused);
+}
+
+void handlers_done(struct credential *credential)
+{
+        for (size_t i = 0; i < credential->access_count; i++) {
+                account_done(&credential->access[i]);
+                free(credential->access[i].files_trouble);
+        }
+        free(credential->access);
+        credential->access = NULL;
+        credential->access_count = 0;
+        kube_client_free(TAKE_PTR(credential->client));
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/text.h"
 #include "credential/separate.h"
 #include "kubeconfig/kubeconfig.h"
@@ -263,4 +264,28 @@ int handler_files_copy(const struct access *access, struct error *error)
                         first = error_set(error, r, "%s", error_message(&here));
         }
         return first;
+}
+
+bool access_is_usable(const struct access *access)
+{
+        return !access->config->account[0] ||
+               (access->expires_boottime > 0 && clock_boottime_usec() < access->expires_boottime);
+}
+
+void access_tell(struct access *access)
+{
+        const char *reason = access->account_trouble ? access->account_trouble
+                             : access->files_trouble ? access->files_trouble
+                                                     : "";
+
+        (void)child_send(access->credential->child, MESSAGE_ACCESS,
+                         &(struct message_access){
+                                 .watch = access->config->watch,
+                                 .usable = access_is_usable(access),
+                                 .reason = reason,
+                                 .exit_code = (uint64_t)access->exit_code,
+                                 .failures = access->failures,
+                                 .since_boottime = access->failing_boottime,
+                                 .expires_realtime = access->expires_realtime,
+                         });
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The files in a handler's folder: copies of the files that it was promised, its kubeconfig, its token. */
-#include "credential/handlers/handler-access.h"
+#include <systemd/sd-event.h>
+
+#include "credential/state.h"
 
 #define HANDLER_FILE_MAX ((size_t)1024 * 1024)
 
@@ -19,3 +21,25 @@ int handler_files_write_kubeconfig(const struct access *access, const struct kub
 /* Writes the kubeconfig for the token that is there: server or certificates may be others. A failure is
  * logged. */
 void handler_files_rewrite(const struct access *access);
+
+/* What the handler of one watch is given for itself. */
+struct access {
+        struct credential *credential;
+        const struct record_access *config;
+        char *files_trouble; /* why a file of it cannot be read now; NULL: all is well */
+        /* Of a service account: */
+        char *namespace_name;
+        struct kube_transfer *transfer;
+        sd_event_source *timer, *expiry; /* the next request; the end of what it has */
+        uint64_t expires_boottime, expires_realtime;
+        uint64_t failing_boottime;           /* since when; 0: it does not */
+        unsigned failures;                   /* in a row */
+        char *account_trouble, *account_why; /* what is told; why the last attempt has failed */
+        int exit_code;                       /* what that would come to past the deadline */
+};
+
+/* Whether the handler has what it is to have: a token, where it is to act as a service account, that has not
+ * expired. */
+bool access_is_usable(const struct access *access);
+/* Tells the supervisor how it stands (ACCESS). */
+void access_tell(struct access *access);

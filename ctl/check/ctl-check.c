@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "config/handler-limits.h"
 #include "ctl/check/served.h"
 #include "ctl/check/unit.h"
@@ -103,9 +102,7 @@ static void add_users_notes(cJSON *notes, const struct config *config)
 {
         bool same = false;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
-
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 if (watch->handler.user)
                         add_note(notes,
                                  "handlers of watch %s run as the user %s: the operator must be root or "
@@ -137,8 +134,7 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
 /* The kinds that handlers may answer as children, as far as they are known without running one. */
 static void add_children_notes(cJSON *notes, const struct config *config)
 {
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 _cleanup_text_ struct text kinds = TEXT_EMPTY;
 
                 for (size_t k = 0; k < watch->answers_count; k++)
@@ -258,9 +254,7 @@ static void check_limits(struct report *report)
         char why[256], weakened[320];
         unsigned controllers = cgroup_look(why, sizeof(why));
 
-        for (size_t i = 0; i < report->config->watch_count; i++) {
-                const struct config_watch *watch = &report->config->watch[i];
-
+        FOREACH_ARRAY(watch, report->config->watch, report->config->watch_count) {
                 config_limits_weakened(watch, controllers, weakened, sizeof(weakened));
                 if (weakened[0])
                         config_problem_add(&report->problems, watch, 0, true, "handler.limits",

@@ -151,12 +151,9 @@ const struct definition *definition_find(const struct definitions *definitions, 
         const char *slash = strchr(api_version, '/');
         size_t size = slash ? (size_t)(slash - api_version) : 0;
 
-        for (size_t i = 0; i < definitions->count; i++) {
-                const struct definition *one = &definitions->item[i];
-
+        FOREACH_ARRAY(one, definitions->item, definitions->count)
                 if (strcmp(one->kind, kind) == 0 && strlen(one->group) == size &&
                     strncmp(one->group, api_version, size) == 0)
                         return one;
-        }
         return NULL;
 }

@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "config/config-watch.h"
 #include "config/config.h"
-#include "ctl/output/manifest.h"
 #include "ctl/output/output.h"
 
 #define RBAC_GROUP   "rbac.authorization.k8s.io"
@@ -71,13 +70,10 @@ static bool has_kind(const struct config_owned *kind, size_t count, const char *
 /* Owned and related kinds have watches of their own, so one list holds them all. */
 static bool is_kind_of(const struct config *config, const char *name)
 {
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
-
+        FOREACH_ARRAY(watch, config->watch, config->watch_count)
                 if (strcmp(watch->kind, name) == 0 || has_kind(watch->answers, watch->answers_count, name) ||
                     has_kind(watch->patches, watch->patches_count, name))
                         return true;
-        }
         return false;
 }
 
@@ -299,9 +295,7 @@ static void add_answers_rules(const struct rbac_options *options, const struct c
         char comment[400], plural[160];
 
         snprintf(comment, sizeof(comment), "children of watch %s", watch->name);
-        for (size_t i = 0; i < watch->answers_count; i++) {
-                const struct config_owned *kind = &watch->answers[i];
-
+        FOREACH_ARRAY(kind, watch->answers, watch->answers_count) {
                 if (is_owned(watch, kind) ||
                     !is_child_in(options, watch, &(struct kind){kind->api_version, kind->kind}, place))
                         continue;
@@ -317,9 +311,7 @@ static void add_patches_rules(const struct rbac_options *options, const struct c
         char comment[400], plural[160];
 
         snprintf(comment, sizeof(comment), "what watch %s patches", watch->name);
-        for (size_t i = 0; i < watch->patches_count; i++) {
-                const struct config_owned *kind = &watch->patches[i];
-
+        FOREACH_ARRAY(kind, watch->patches, watch->patches_count) {
                 if (!is_written_in(options, watch, &(struct kind){kind->api_version, kind->kind},
                                    kind->namespace, kind->namespace_count, place))
                         continue;
@@ -457,9 +449,7 @@ static void add_roles(const struct rbac_options *options, const struct config *c
 {
         cJSON *done = cJSON_CreateObject();
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
-
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 add_roles_of(options, config, watch->namespace, watch->namespace_count, done, list);
                 add_roles_of(options, config, watch->child_namespace, watch->child_namespace_count, done,
                              list);
@@ -534,8 +524,7 @@ static bool is_own_account(const struct rbac_options *options, const struct conf
 {
         bool found = false;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 const char *account = watch->handler.kubernetes_account;
 
                 if (!account || strcmp(account, options->service_account) != 0 ||

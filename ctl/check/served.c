@@ -14,7 +14,6 @@
 #include "ctl/ctl-answer.h"
 #include "kube/client.h"
 #include "kube/path.h"
-#include "kubeconfig/credential-message.h"
 #include "object/bookkeeping.h"
 #include "object/confined.h"
 #include "object/identity.h"
@@ -75,7 +74,7 @@ static cJSON *ask_server(struct served *served, const char *path, const char *ac
 
 static const cJSON *resources_of(struct served *served, const char *api_version)
 {
-        cJSON *list = cJSON_GetObjectItemCaseSensitive(served->lists, api_version);
+        cJSON *list = json_member(served->lists, api_version);
         char path[256];
 
         if (list)
@@ -108,7 +107,7 @@ static bool has_kind(const cJSON *list, const char *kind, const char **ret_near)
         const cJSON *item;
 
         *ret_near = NULL;
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
+        cJSON_ArrayForEach(item, json_member(list, "resources"))
         {
                 const char *name = json_text(item, "name"), *other = json_text(item, "kind");
 
@@ -133,10 +132,10 @@ static const char *nearest_version(struct served *served, const char *api_versio
 
         if (!served->groups)
                 served->groups = ask_server(served, "/apis", NULL);
-        cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
+        cJSON_ArrayForEach(group, json_member(served->groups, "groups"))
         {
                 /* Versions come in the order in which the server prefers them. */
-                cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(group, "versions"))
+                cJSON_ArrayForEach(version, json_member(group, "versions"))
                 {
                         const char *other = json_text(version, "groupVersion");
 
@@ -158,10 +157,9 @@ static const char *version_with(struct served *served, const char *kind)
 
         if (!served->groups)
                 served->groups = ask_server(served, "/apis", NULL);
-        cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(served->groups, "groups"))
+        cJSON_ArrayForEach(group, json_member(served->groups, "groups"))
         {
-                const char *version = json_text(cJSON_GetObjectItemCaseSensitive(group, "preferredVersion"),
-                                                "groupVersion");
+                const char *version = json_text(json_member(group, "preferredVersion"), "groupVersion");
 
                 if (version[0] && has_kind(resources_of(served, version), kind, &near))
                         return version;
@@ -232,7 +230,7 @@ static const char *take_last(char *text)
 static void note_refused(struct existing *existing, const char *group, const char *what, unsigned wrong,
                          const char *example)
 {
-        cJSON *item = cJSON_GetObjectItemCaseSensitive(existing->refused, group);
+        cJSON *item = json_member(existing->refused, group);
         uint64_t so_far = ctl_number(item, "count");
 
         if (!item) {
@@ -266,7 +264,7 @@ static void judge_entry(struct existing *existing, bool is_patch, const char *ke
 
 static void judge_list(struct existing *existing, bool is_patch, const cJSON *metadata, const char *note)
 {
-        const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
+        const cJSON *annotations = json_member(metadata, "annotations");
         const char *namespace_name = json_text(metadata, "namespace");
         _cleanup_free_ char *list = strdup(json_text(annotations, note));
         char key[600], *state = NULL;
@@ -297,13 +295,13 @@ static void look_through(struct existing *existing, const char *base)
                         kube_path_add(&path, "continue", page);
                 free(TAKE_PTR(page));
                 list = path.failed ? NULL : ask_server(existing->served, path.data, PARTIAL_LIST);
-                cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "items"))
+                cJSON_ArrayForEach(item, json_member(list, "items"))
                 {
-                        metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
+                        metadata = json_member(item, "metadata");
                         judge_list(existing, false, metadata, watch->children_key);
                         judge_list(existing, true, metadata, watch->patched_key);
                 }
-                metadata = cJSON_GetObjectItemCaseSensitive(list, "metadata");
+                metadata = json_member(list, "metadata");
                 if (json_text(metadata, "continue")[0])
                         page = strdup(json_text(metadata, "continue"));
         }
@@ -313,7 +311,7 @@ static const char *plural_of(const cJSON *list, const char *kind)
 {
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(list, "resources"))
+        cJSON_ArrayForEach(item, json_member(list, "resources"))
         {
                 const char *name = json_text(item, "name");
 

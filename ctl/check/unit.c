@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "os/temporary.h"
 

@@ -46,7 +46,7 @@ static bool say_uninstalling(const struct facts *facts, struct text *text)
 
 static bool say_running(const struct facts *facts, struct text *text)
 {
-        const cJSON *worker = cJSON_GetObjectItemCaseSensitive(facts->answer, "worker");
+        const cJSON *worker = json_member(facts->answer, "worker");
         char buffer[64];
 
         if (!worker)
@@ -134,8 +134,7 @@ static bool say_left_out(const struct facts *facts, struct text *text)
 {
         const cJSON *doubt;
 
-        cJSON_ArrayForEach(doubt, cJSON_GetObjectItemCaseSensitive(facts->answer,
-                                                                   "doubtful")) if (ctl_is(doubt, "unread"))
+        cJSON_ArrayForEach(doubt, json_member(facts->answer, "doubtful")) if (ctl_is(doubt, "unread"))
         {
                 text_append_string(text, "it is left out, because a watcher died while it read the object");
                 return true;
@@ -410,7 +409,7 @@ static bool conclude(const struct facts *facts, struct text *text)
 
 static const cJSON *choose_row(const struct facts *facts)
 {
-        const cJSON *rows = cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"), *row;
+        const cJSON *rows = json_member(facts->answer, "objects"), *row;
 
         cJSON_ArrayForEach(row, rows) if (facts->stored_status >= 0 &&
                                           strcmp(json_text(row, "uid"), facts->stored.uid) == 0) return row;
@@ -420,11 +419,11 @@ static const cJSON *choose_row(const struct facts *facts)
 
 static int gather(struct facts *facts, const cJSON *answer, const char *key)
 {
-        if (!cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(answer, "objects")))
+        if (!cJSON_IsArray(json_member(answer, "objects")))
                 return -EPROTO;
         facts->answer = answer;
-        facts->watch = cJSON_GetObjectItemCaseSensitive(answer, "watch");
-        facts->queue = cJSON_GetObjectItemCaseSensitive(answer, "queue");
+        facts->watch = json_member(answer, "watch");
+        facts->queue = json_member(answer, "queue");
         facts->stored_status = ctl_read_store(answer, key, &facts->stored);
         facts->row = choose_row(facts);
         return 0;
@@ -512,7 +511,7 @@ static void print_row(const struct facts *facts, const cJSON *row)
         printf("\nobject      uid %s%s%s\n", json_text(row, "uid"),
                ctl_is(row, "deleting") ? ", deleted" : "",
                ctl_is(row, "unselected") ? ", not selected any more" : "");
-        print_run(cJSON_GetObjectItemCaseSensitive(row, "lastRun"));
+        print_run(json_member(row, "lastRun"));
         if (ctl_number(row, "handledAt") > 0)
                 printf("succeeded   %s ago, %s%s\n", ctl_since(row, "handledAt", buffer, sizeof(buffer)),
                        json_text(row, "handledFingerprint")[0] ? "fingerprint "
@@ -538,9 +537,8 @@ static void print_facts(const struct facts *facts, const char *conclusion)
         if (ctl_is(facts->watch, "handlerStale"))
                 puts("handler     " CTL_STALE_HANDLER);
         print_stored(facts);
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"))
-                print_row(facts, item);
-        ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(facts->answer, "doubtful"));
+        cJSON_ArrayForEach(item, json_member(facts->answer, "objects")) print_row(facts, item);
+        ctl_print_doubtful(json_member(facts->answer, "doubtful"));
 }
 
 /* ---- for programs */

@@ -17,7 +17,7 @@ void ctl_print_writes(const cJSON *run, int indent)
 {
         const cJSON *write;
 
-        cJSON_ArrayForEach(write, cJSON_GetObjectItemCaseSensitive(run, "writes"))
+        cJSON_ArrayForEach(write, json_member(run, "writes"))
                 printf("%*s%s %s%s%s\n", indent, "", json_text(write, "what"), json_text(write, "object"),
                        json_text(write, "fields")[0] ? ": " : "", json_text(write, "fields"));
         if (ctl_number(run, "writesLeftOut") > 0)
@@ -45,7 +45,7 @@ static void print_run(const cJSON *run)
 static void print_history(const cJSON *answer, const void *userdata)
 {
         const char *key = userdata;
-        const cJSON *run, *runs = cJSON_GetObjectItemCaseSensitive(answer, "runs");
+        const cJSON *run, *runs = json_member(answer, "runs");
 
         if (!runs || !runs->child) {
                 printf("no run of %s is known%s\n", key[0] ? key : "the watch",
@@ -69,7 +69,7 @@ int ctl_history(const char *runtime_directory, const char *watch, const char *ke
 
         if (r < 0)
                 return ctl_failed(r, &error);
-        known = !key[0] || cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(answer, "runs")) > 0;
+        known = !key[0] || cJSON_GetArraySize(json_member(answer, "runs")) > 0;
         ctl_show_answer(answer, form, print_history, key);
         return known ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }

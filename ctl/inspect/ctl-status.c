@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 #include "json/json.h"
 
@@ -197,9 +196,8 @@ static void print_all_failing(const cJSON *status)
         uint64_t all = 0, listed = 0;
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) all +=
-                ctl_number(item, "failing");
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "failing"))
+        cJSON_ArrayForEach(item, json_member(status, "watches")) all += ctl_number(item, "failing");
+        cJSON_ArrayForEach(item, json_member(status, "failing"))
         {
                 if (ctl_number(item, "quarantinedUntil") > 0) {
                         all--;
@@ -243,8 +241,8 @@ static void print_milliseconds(const cJSON *turn, const char *name)
 /* While a turn of the supervisor's loop lasts, nobody else is heard. */
 static void print_turns(const cJSON *turns)
 {
-        const cJSON *longest = cJSON_GetObjectItemCaseSensitive(turns, "longest");
-        const cJSON *processor = cJSON_GetObjectItemCaseSensitive(turns, "longestProcessor");
+        const cJSON *longest = json_member(turns, "longest");
+        const cJSON *processor = json_member(turns, "longestProcessor");
 
         printf("loop      longest turn ");
         print_milliseconds(longest, "took");
@@ -256,7 +254,7 @@ static void print_turns(const cJSON *turns)
 
 void ctl_print_status(const cJSON *status, bool wide)
 {
-        const cJSON *item, *events, *left, *watches = cJSON_GetObjectItemCaseSensitive(status, "watches");
+        const cJSON *item, *events, *left, *watches = json_member(status, "watches");
         int width = ctl_name_width(watches);
         char buffer[64];
 
@@ -271,7 +269,7 @@ void ctl_print_status(const cJSON *status, bool wide)
                json_text(status, "server")[0] ? json_text(status, "server") : "(not known yet)",
                json_text(status, "identity")[0] ? json_text(status, "identity") : "(not known yet)");
         if (wide)
-                print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
+                print_turns(json_member(status, "turns"));
         if (ctl_number(status, "uninstallingSince") > 0)
                 printf("%s (user %" PRIu64 "); nothing else runs until: reconciledctl uninstall --cancel\n",
                        ctl_is(status, "uninstalled")
@@ -281,32 +279,31 @@ void ctl_print_status(const cJSON *status, bool wide)
         if (json_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
                        json_text(status, "notReloaded"));
-        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+        cJSON_ArrayForEach(left, json_member(status, "finalizersLeft"))
                 printf("left      %s on objects of kind %s, by watch %s (%" PRIu64
                        "): no watch takes it off, see the log\n",
                        json_text(left, "finalizer"), json_text(left, "kind"), json_text(left, "watch"),
                        ctl_number(left, "objects"));
         if (wide)
-                cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "removedWatches"))
-                        print_removed(left);
-        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "heldBack")) print_held_back(left);
+                cJSON_ArrayForEach(left, json_member(status, "removedWatches")) print_removed(left);
+        cJSON_ArrayForEach(left, json_member(status, "heldBack")) print_held_back(left);
         if (ctl_number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " %s dropped\n", ctl_number(status, "logLinesDropped"),
                        counted(ctl_number(status, "logLinesDropped"), "line was", "lines were"));
-        events = cJSON_GetObjectItemCaseSensitive(status, "events");
+        events = json_member(status, "events");
         if (ctl_number(events, "dropped") > 0)
                 printf("events    %" PRIu64 " %s left out (the spam guard, or no right to write them)\n",
                        ctl_number(events, "dropped"), counted(ctl_number(events, "dropped"), "was", "were"));
         ctl_colour(COLOUR_RED);
-        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "secrets"), "onDisk"))
+        if (ctl_is(json_member(status, "secrets"), "onDisk"))
                 puts("secrets   may reach a disk: there is no memory (tmpfs) for them (see the journal)");
-        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateExpired"))
+        if (ctl_is(json_member(status, "gateway"), "certificateExpired"))
                 puts("gateway   its certificate is not valid at this time, clients refuse it (see the "
                      "journal)");
-        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateStale"))
+        if (ctl_is(json_member(status, "gateway"), "certificateStale"))
                 puts("gateway   its new certificate cannot be used, the former one stays (see the journal)");
-        print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
-        ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
+        print_quarantine(json_member(status, "quarantine"));
+        ctl_print_doubtful(json_member(status, "doubtful"));
         print_all_failing(status);
         ctl_colour(COLOUR_BOLD);
         printf("\n%-*s %-9s %-10s %-16s %8s %7s %7s %7s %7s", width, "WATCH", "STATE", "SINCE",
@@ -320,7 +317,7 @@ void ctl_print_status(const cJSON *status, bool wide)
         ctl_colour(COLOUR_BOLD);
         printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
         ctl_colour(COLOUR_NONE);
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "workers")) print_worker(item);
+        cJSON_ArrayForEach(item, json_member(status, "workers")) print_worker(item);
 }
 
 /* `reconciledctl health`: a probe. Silent when all is well, one line when not. */
@@ -362,7 +359,7 @@ static void print_line(const cJSON *item, const char *state)
 static void print(const cJSON *answer, const void *userdata)
 {
         const char *state = userdata;
-        const cJSON *item, *objects = cJSON_GetObjectItemCaseSensitive(answer, "objects");
+        const cJSON *item, *objects = json_member(answer, "objects");
 
         if (!objects || !objects->child) {
                 printf("no object is %s\n", state);

@@ -95,18 +95,13 @@ static size_t rows_left(const struct picture *picture)
 
 /* ---- numbers */
 
-static const cJSON *list(const cJSON *status, const char *name)
-{
-        return cJSON_GetObjectItemCaseSensitive(status, name);
-}
-
 static const cJSON *same_watch(const cJSON *status, const cJSON *watch)
 {
         const cJSON *item;
 
-        cJSON_ArrayForEach(item,
-                           list(status, "watches")) if (strcmp(json_text(item, "name"),
-                                                               json_text(watch, "name")) == 0) return item;
+        cJSON_ArrayForEach(item, json_member(status, "watches")) if (strcmp(json_text(item, "name"),
+                                                                            json_text(watch, "name")) ==
+                                                                     0) return item;
         return NULL;
 }
 
@@ -123,7 +118,7 @@ static uint64_t sum(const cJSON *status, const char *name)
         const cJSON *watch;
         uint64_t result = 0;
 
-        cJSON_ArrayForEach(watch, list(status, "watches")) result += ctl_number(watch, name);
+        cJSON_ArrayForEach(watch, json_member(status, "watches")) result += ctl_number(watch, name);
         return result;
 }
 
@@ -167,7 +162,7 @@ static void draw_sums(struct picture *picture, const cJSON *now, const cJSON *be
              "%s%" PRIu64 " queued, %" PRIu64 " running, %" PRIu64 " waiting, %" PRIu64
              " failing, %d in quarantine",
              rates, sum(now, "queued"), sum(now, "running"), sum(now, "waiting"), sum(now, "failing"),
-             cJSON_GetArraySize(list(now, "quarantine")));
+             cJSON_GetArraySize(json_member(now, "quarantine")));
 }
 
 static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON *before, uint64_t usec,
@@ -198,13 +193,13 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
 static void draw_watches(struct picture *picture, const cJSON *now, const cJSON *before, uint64_t usec)
 {
         size_t most = picture->rows / 3, drawn = 0;
-        int width = ctl_name_width(list(now, "watches"));
+        int width = ctl_name_width(json_member(now, "watches"));
         const cJSON *watch;
 
         line(picture, PLAIN, "%s", "");
         line(picture, REVERSE, "%-*s %-9s %8s %7s %7s %7s %7s %7s %8s", width, "WATCH", "STATE", "OBJECTS",
              "QUEUED", "RUNNING", "WAITING", "FAILING", "RUNS/S", "MEAN");
-        cJSON_ArrayForEach(watch, list(now, "watches")) if (drawn++ < most)
+        cJSON_ArrayForEach(watch, json_member(now, "watches")) if (drawn++ < most)
                 draw_watch(picture, watch, same_watch(before, watch), usec, width);
         if (drawn > most)
                 line(picture, PLAIN, "... and %zu more %s", drawn - most,
@@ -220,7 +215,7 @@ static void draw_running(struct picture *picture, const cJSON *now, size_t most)
         /* By age; there are few workers. */
         for (size_t drawn = 0; drawn < most; drawn++) {
                 longest = NULL;
-                cJSON_ArrayForEach(worker, list(now, "workers"))
+                cJSON_ArrayForEach(worker, json_member(now, "workers"))
                 {
                         uint64_t age = ctl_number(worker, "runningFor");
 
@@ -245,7 +240,7 @@ static void draw_slowest(struct picture *picture, const cJSON *now, size_t most)
         line(picture, PLAIN, "%s", "");
         line(picture, REVERSE, "%9s  %s", "SLOWEST", "of what runs, then of the last ten minutes");
         draw_running(picture, now, most / 2);
-        cJSON_ArrayForEach(run, list(now, "slowest")) if (drawn++ < most / 2)
+        cJSON_ArrayForEach(run, json_member(now, "slowest")) if (drawn++ < most / 2)
                 line(picture, PLAIN, "%9s  %s  %s  %s, %s ago",
                      ctl_duration(ctl_number(run, "took"), took, sizeof(took)), json_text(run, "key"),
                      json_text(run, "watch"), json_text(run, "result"),
@@ -260,7 +255,7 @@ static void draw_failing(struct picture *picture, const cJSON *now)
         line(picture, PLAIN, "%s", "");
         line(picture, REVERSE, "%9s  %s", "FAILING",
              "the worst first: given up, refused by the server, by attempts");
-        cJSON_ArrayForEach(item, list(now, "failing"))
+        cJSON_ArrayForEach(item, json_member(now, "failing"))
                 line(picture, ctl_is(item, "permanent") ? RED : PLAIN, "%9s  %s  %s  %" PRIu64 "x: %s",
                      ctl_is(item, "permanent") ? "never" : ctl_until(item, "next", next, sizeof(next)),
                      json_text(item, "key"), json_text(item, "watch"), ctl_failures(item),
@@ -274,12 +269,12 @@ static void draw_namespaces(struct picture *picture, const cJSON *now, size_t mo
         size_t drawn = 0;
         char waits[64];
 
-        if (cJSON_GetArraySize(list(now, "namespaces")) < 2 || most < 4)
+        if (cJSON_GetArraySize(json_member(now, "namespaces")) < 2 || most < 4)
                 return;
         line(picture, PLAIN, "%s", "");
         line(picture, REVERSE, "%7s %7s %9s  %s", "QUEUED", "RUNNING", "OLDEST",
              "NAMESPACES that take turns, the largest first");
-        cJSON_ArrayForEach(item, list(now, "namespaces")) if (drawn++ < most - 2)
+        cJSON_ArrayForEach(item, json_member(now, "namespaces")) if (drawn++ < most - 2)
                 line(picture, PLAIN, "%7" PRIu64 " %7" PRIu64 " %9s  %s  %s", ctl_number(item, "queued"),
                      ctl_number(item, "running"),
                      ctl_number(item, "waitingFor") > 0

@@ -7,11 +7,13 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text.h"
 
 /* What is printed from now on looks so, where colours are wanted. */
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
+
 /* A line for people, of texts that others wrote: what a terminal would obey is escaped. */
 void ctl_line(const char *format, ...) _printf_(1, 2);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
@@ -27,3 +29,11 @@ int ctl_failed(int status, const struct error *error);
  * keeps of an object (managedFields, resourceVersion and the like). Either may be NULL: all of the other is new,
  * or gone. Returns how many leaves were written to stdout. */
 size_t difference_print(const cJSON *before, const cJSON *after, const char *indent);
+
+/* Manifests as YAML. */
+#define MANIFEST_COMMENT "#" /* a member with a text that stands above its object, which is in a list */
+
+/* A document of its own, with the line "---" above it. Scalars, objects, lists of strings and lists of
+ * objects. */
+void manifest_write(struct text *out, const cJSON *manifest);
+void manifest_strip_comments(cJSON *value);

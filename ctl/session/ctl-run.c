@@ -69,7 +69,7 @@ static int remember_seen(struct report *report, const char *path, const cJSON *o
 
 static const char *metadata_text(const cJSON *object, const char *name)
 {
-        return json_text(cJSON_GetObjectItemCaseSensitive(object, "metadata"), name);
+        return json_text(json_member(object, "metadata"), name);
 }
 
 static bool is_same_object(const cJSON *a, const cJSON *b)
@@ -105,8 +105,8 @@ static char *path_of_created(const char *collection, const cJSON *object)
  * object is recorded as it was sent. */
 static void print_change(const cJSON *before, const cJSON *line, bool is_new)
 {
-        const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
-        const cJSON *sent = cJSON_GetObjectItemCaseSensitive(line, "sent");
+        const cJSON *after = json_member(line, "received");
+        const cJSON *sent = json_member(line, "sent");
 
         bool redacted = ctl_is(line, "redacted");
 
@@ -120,10 +120,10 @@ static void print_change(const cJSON *before, const cJSON *line, bool is_new)
 static int report_written(struct report *report, const cJSON *line, const char *plain)
 {
         const char *method = json_text(line, "method"), *path = json_text(line, "path");
-        const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
+        const cJSON *after = json_member(line, "received");
         _cleanup_free_ char *created =
                 strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
-        const cJSON *before = cJSON_GetObjectItemCaseSensitive(report->seen, created);
+        const cJSON *before = json_member(report->seen, created);
         bool is_new = ctl_number(line, "status") == HTTP_CREATED;
 
         if (!created)
@@ -143,7 +143,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
 static int report_exchange(struct report *report, const cJSON *line)
 {
         const char *method = json_text(line, "method"), *path = json_text(line, "path");
-        const cJSON *received = cJSON_GetObjectItemCaseSensitive(line, "received");
+        const cJSON *received = json_member(line, "received");
         int status = (int)ctl_number(line, "status"), r = 0;
         _cleanup_free_ char *plain = plain_path(path);
 
@@ -173,7 +173,7 @@ static void report_run(struct report *report, const cJSON *line)
 static void report_answer(struct report *report, const cJSON *line)
 {
         _cleanup_free_ char *json = NULL;
-        const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
+        const cJSON *body = json_member(line, "body");
 
         if (!body && ctl_is(line, "redacted")) {
                 puts("answer: not shown, because the object is confidential");
@@ -215,10 +215,10 @@ static void report_end(struct report *report, const cJSON *line)
 
 static void take_given(struct report *report, const cJSON *line)
 {
-        const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
+        const cJSON *body = json_member(line, "body");
 
         cJSON_Delete(report->given);
-        report->given = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(body, "object"), true);
+        report->given = cJSON_Duplicate(json_member(body, "object"), true);
 }
 
 static int report_line(const cJSON *line, const char *type, void *userdata)
@@ -393,9 +393,7 @@ static const struct config_watch *find_watch(const struct config *config, const 
 {
         const struct config_watch *found = NULL;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
-
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 if (watch->owner || (name && strcmp(watch->name, name) != 0))
                         continue;
                 if (found) {

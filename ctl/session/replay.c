@@ -19,7 +19,6 @@
 #include "ctl/check/ctl-check.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
-#include "ctl/session/ctl-run.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ipc/message.h"
@@ -73,7 +72,7 @@ static int take_line(const cJSON *line, const char *type, void *userdata)
         cJSON_Delete(*place);
         *place = cJSON_Duplicate(line, true);
         /* Each process counts its requests itself. */
-        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(*place, "body"), "id");
+        cJSON_DeleteItemFromObjectCaseSensitive(json_member(*place, "body"), "id");
         return *place ? 0 : -ENOMEM;
 }
 
@@ -100,7 +99,7 @@ static bool recorded_action(const char *name, enum run_action *ret)
 /* false: it cannot be run again, and is counted. */
 static bool prepare_replay(struct replay *replay, struct recorded *recorded, struct session_replay *ret)
 {
-        cJSON *body = recorded->request ? cJSON_GetObjectItemCaseSensitive(recorded->request, "body") : NULL;
+        cJSON *body = recorded->request ? json_member(recorded->request, "body") : NULL;
         enum run_action action;
         enum run_reason reason;
 
@@ -184,7 +183,7 @@ static int read_folder(struct replay *replay, const char *folder)
 
 static const cJSON *body_of(const cJSON *line)
 {
-        const cJSON *body = line ? cJSON_GetObjectItemCaseSensitive(line, "body") : NULL;
+        const cJSON *body = line ? json_member(line, "body") : NULL;
 
         return cJSON_IsNull(body) ? NULL : body;
 }

@@ -13,16 +13,11 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "children/child-process.h"
-#include "children/child-program.h"
-#include "children/child-state.h"
-#include "children/death.h"
 #include "config/access.h"
 #include "config/config-message.h"
-#include "config/config.h"
 #include "ctl/session/internal.h"
 #include "ipc/channel.h"
 #include "ipc/message.h"
@@ -45,14 +40,11 @@ static void session_end(struct session *session, int exit_code)
                 return;
         session->stopping = true;
         session->exit_code = exit_code;
-        for (size_t i = 0; i < session->process_count; i++) {
-                struct session_process *process = &session->process[i];
-
+        FOREACH_ARRAY(process, session->process, session->process_count)
                 if (process->child.state == CHILD_RUNNING)
                         child_process_stop(&process->child, USEC_PER_SEC);
                 else
                         child_process_signal(&process->child, SIGKILL);
-        }
 }
 
 _printf_(3, 4) static void session_fail(struct session *session, int exit_code, const char *format, ...)
@@ -257,8 +249,7 @@ static void on_run_done(struct session *session, struct message **message)
 
 static int take_keys(struct session *session, const struct message_keys *keys)
 {
-        for (size_t i = 0; i < keys->change_count; i++) {
-                const struct record_change *change = &keys->change[i];
+        FOREACH_ARRAY(change, keys->change, keys->change_count) {
                 struct key *grown;
 
                 if (session->started || change->kind != CHANGE_UPDATED)
@@ -580,9 +571,7 @@ void session_free(struct session *session)
 {
         if (!session)
                 return;
-        for (size_t i = 0; i < session->process_count; i++) {
-                struct session_process *process = &session->process[i];
-
+        FOREACH_ARRAY(process, session->process, session->process_count) {
                 if (process->child.state != CHILD_GONE) {
                         child_process_signal(&process->child, SIGKILL);
                         (void)waitpid(process->child.pid, NULL, 0);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tty.h. */
 #include "ctl/session/tty.h"
 
 #include <errno.h>

@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/duration.h"
 #include "ipc/spawn.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/descendants.h"

@@ -19,6 +19,9 @@
 #define _warn_unused_           __attribute__((warn_unused_result))
 
 #define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+/* item: a pointer to each of the first `count` elements. The array must stay where it is meanwhile. */
+#define FOREACH_ARRAY(item, array, count)                                                                   \
+        for (__typeof__(*(array)) *item = (array); (size_t)(item - (array)) < (count); item++)
 
 /* Defines `void function_pointer(type *pointer)` for use with _cleanup_(), around `function(type value)`. */
 #define DEFINE_CLEANUP(type, function)                                                                      \

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
+
 enum exit_code exit_code_for(int error, enum exit_code otherwise)
 {
         switch (error) {
@@ -25,21 +27,15 @@ enum exit_code exit_code_for(int error, enum exit_code otherwise)
 
 const char *exit_code_name(int code)
 {
-        switch ((enum exit_code)code) {
-        case EXIT_CODE_OK:
-                return "OK";
-        case EXIT_CODE_USAGE:
-                return "USAGE";
-        case EXIT_CODE_UNAVAILABLE:
-                return "UNAVAILABLE";
-        case EXIT_CODE_SOFTWARE:
-                return "SOFTWARE";
-        case EXIT_CODE_IO:
-                return "IO";
-        case EXIT_CODE_NO_PERMISSION:
-                return "NO_PERMISSION";
-        case EXIT_CODE_CONFIGURATION:
-                return "CONFIGURATION";
-        }
-        return NULL;
+        static const char *const name[] = {
+                [EXIT_CODE_OK] = "OK",
+                [EXIT_CODE_USAGE] = "USAGE",
+                [EXIT_CODE_UNAVAILABLE] = "UNAVAILABLE",
+                [EXIT_CODE_SOFTWARE] = "SOFTWARE",
+                [EXIT_CODE_IO] = "IO",
+                [EXIT_CODE_NO_PERMISSION] = "NO_PERMISSION",
+                [EXIT_CODE_CONFIGURATION] = "CONFIGURATION",
+        };
+
+        return code >= 0 && (size_t)code < ELEMENTS(name) ? name[code] : NULL;
 }

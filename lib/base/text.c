@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-
 #define TEXT_FIRST 256
 
 static int text_fail(struct text *text)
@@ -195,6 +193,18 @@ int text_json_bytes(struct text *text, const char *bytes, size_t size)
 int text_json_string(struct text *text, const char *string)
 {
         return text_json_bytes(text, string ? string : "", string ? strlen(string) : 0);
+}
+
+int text_json_fill(struct text *text, const char *pattern, const char *const *value, size_t count)
+{
+        for (const char *next; (next = strchr(pattern, '?')); pattern = next + 1) {
+                assert(count > 0);
+                count--;
+                text_append(text, pattern, (size_t)(next - pattern));
+                text_json_string(text, *value++);
+        }
+        assert(count == 0);
+        return text_append_string(text, pattern);
 }
 
 bool text_nests_too_deep(const char *string)

@@ -39,6 +39,11 @@ char *text_take(struct text *text);
  * U+FFFD, so that the output is always valid JSON. */
 int text_json_string(struct text *text, const char *string);
 int text_json_bytes(struct text *text, const char *bytes, size_t size);
+/* Appends the pattern with a text, as a JSON string, in the place of each `?`: text_json(out, "{\"uid\":?}", uid). */
+#define text_json(text, pattern, ...)                                                                       \
+        text_json_fill(text, pattern, (const char *const[]){__VA_ARGS__},                                   \
+                       ELEMENTS(((const char *const[]){__VA_ARGS__})))
+int text_json_fill(struct text *text, const char *pattern, const char *const *value, size_t count);
 
 /* Members of a JSON object. Each is written with a comma behind it; the last one is taken
  * back by json_close(). */

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "config/config-watch.h"
 #include "os/acl.h"
 #include "os/folder.h"
 

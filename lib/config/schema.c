@@ -229,8 +229,7 @@ static cJSON *mapping(const char *path, const struct key_table *table, const voi
         cJSON *schema = made(cJSON_CreateObject()), *properties = made(cJSON_CreateObject()),
               *required = made(cJSON_CreateArray());
 
-        for (size_t i = 0; i < table->count; i++) {
-                const struct key *key = &table->key[i];
+        FOREACH_ARRAY(key, table->key, table->count) {
                 char inner[KEY_LENGTH];
 
                 if (key->kind == KEY_LATER)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "config/config-watch.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "object/bookkeeping.h"
 

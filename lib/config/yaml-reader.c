@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "config/check/check.h"
 #include "config/read/expand.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "config/table.h"
 

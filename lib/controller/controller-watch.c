@@ -3,11 +3,14 @@
 #include "controller/controller-watch.h"
 
 #include <assert.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "controller/clock.h"
+#include "base/cleanup.h"
 #include "controller/controller.h"
+#include "controller/effects.h"
 #include "queue/queue-watch.h"
 
 unsigned watch_number(const struct watch *watch)
@@ -77,4 +80,68 @@ int watch_take(struct controller *controller, const struct config_watch *config,
         assert((unsigned)r == watch_number(*ret));
         watch_fill(*ret, config);
         return 0;
+}
+
+void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec)
+{
+        metrics->result[done->result]++;
+        if (done->result == RESULT_RETRY)
+                metrics->retries++;
+        if (done->result == RESULT_SUCCESS && done->requeue_after_usec > 0)
+                metrics->requeues++;
+        metrics->handler_cpu_usec += done->handler_cpu_usec;
+        if (done->handler_memory_peak > metrics->handler_memory_peak)
+                metrics->handler_memory_peak = done->handler_memory_peak;
+        metrics->handler_memory_kills += done->handler_out_of_memory;
+        histogram_add(&metrics->work, duration_usec);
+}
+
+static struct mark mark_of(const char *key, const char *uid)
+{
+        return (struct mark){XXH3_64bits_withSeed(uid, strlen(uid), XXH3_64bits(key, strlen(key))), 0, 0};
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+        const struct mark *mark = a, *other = b;
+
+        return (mark->hash > other->hash) - (mark->hash < other->hash);
+}
+
+struct mark *mark_find(void *const *marks, const char *key, const char *uid)
+{
+        const struct mark sought = mark_of(key, uid);
+        struct mark **found = *marks ? tfind(&sought, marks, compare_marks) : NULL;
+
+        return found ? *found : NULL;
+}
+
+struct mark *mark_add(void **marks, const char *key, const char *uid)
+{
+        _cleanup_free_ struct mark *added = NULL;
+        struct mark *found = mark_find(marks, key, uid);
+
+        if (found)
+                return found;
+        added = malloc(sizeof(*added));
+        if (!added)
+                return NULL;
+        *added = mark_of(key, uid);
+        return tsearch(added, marks, compare_marks) ? TAKE_PTR(added) : NULL;
+}
+
+void mark_drop(void **marks, const char *key, const char *uid)
+{
+        struct mark *mark = mark_find(marks, key, uid);
+
+        if (!mark)
+                return;
+        (void)tdelete(mark, marks, compare_marks);
+        free(mark);
+}
+
+void marks_forget(void **marks)
+{
+        tdestroy(*marks, free);
+        *marks = NULL;
 }

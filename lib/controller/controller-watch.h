@@ -5,10 +5,25 @@
  * and metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch
  * stands in the ledger.
  */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
 #include "config/config.h"
-#include "controller/counts.h"
+#include "ipc/message.h"
 #include "ledger/ledger.h"
 #include "queue/queue.h"
+
+/* Counts of a watch, for metrics: a few words each; they begin at zero with each start. */
+struct watch_metrics {
+        uint64_t adds, retries, requeues;
+        uint64_t tried_again; /* objects that were given up and got one more attempt (due/retry.c) */
+        uint64_t result[RESULT_COUNT];
+        uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;
+        struct histogram queue, work; /* waiting; running */
+};
+
+void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec);
 
 struct controller;
 struct related_cursor;
@@ -101,7 +116,7 @@ struct watch {
         struct watch_uninstall uninstall;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
-        void *tries; /* marks (marks.h): how often our finalizer was written lately, object by object */
+        void *tries; /* marks: how often our finalizer was written lately, object by object */
         /* Marks of finalized objects, until their end is announced. Their rows are gone, and others may change
          * them until then: without a mark they would be finalized twice. */
         void *finalized;
@@ -116,11 +131,27 @@ struct watch *watch_next(const struct controller *controller, const struct watch
 #define FOREACH_WATCH(name, controller)                                                                     \
         for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
 unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
+
 /* By name. */
 struct watch *watch_find(const struct controller *controller, const char *name);
 /* The next place, for the watch of this configuration. -ENOMEM. */
 int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
 void watch_fill(struct watch *watch, const struct config_watch *config); /* as at a start; frees nothing */
+
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);
+
+/*
+ * What a watch remembers of single objects while the operator lives. There may be as many marks as objects, so
+ * they are a tree of tsearch(), ordered by a hash that stands for key and UID. NULL is a set without marks.
+ */
+struct mark {
+        uint64_t hash;
+        uint64_t count, not_before; /* the caller's; 0 at first */
+};
+
+struct mark *mark_find(void *const *marks, const char *key, const char *uid); /* NULL if there is none */
+struct mark *mark_add(void **marks, const char *key, const char *uid); /* or finds it; NULL: no memory */
+void mark_drop(void **marks, const char *key, const char *uid);
+void marks_forget(void **marks);

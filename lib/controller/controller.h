@@ -11,13 +11,13 @@
  *   run/     which worker gets which run, what a result means, what is due by itself
  *   order/   what people ask for: pause, resume, release, retry, uninstall
  *
- * Calls go one way: settle.c calls what has pages to take or runs to give; inputs (change/change.c,
+ * Calls go one way: controller.c calls what has pages to take or runs to give; inputs (change/change.c,
  * run/outcome.c, order/) call what decides about one subject; below all of these are due/push.c,
- * due/due.c, due/may-run.c, and the caller's time and effects (clock.h, effects.h).
+ * due/due.c, and the caller's time and effects (effects.h).
  *
  * Whether a changed object runs is decided in change/change.c, by the table of change/decision.c.
  *
- * Inputs change queue and ledger; controller_settle() (settle.h) then picks runs, commits the ledger once,
+ * Inputs change queue and ledger; controller_settle() then picks runs, commits the ledger once,
  * and only after that lets the effects go that depend on it (RUN, HANDLED). An effect must not call an
  * input.
  *
@@ -27,10 +27,31 @@
  */
 #include "base/cleanup.h"
 #include "controller/controller-watch.h"
-#include "controller/counts.h"
-#include "controller/sizes.h"
 #include "ipc/log.h"
 #include "queue/queue.h"
+
+/*
+ * How much at once: pages of the ledger, records of a message, credit. In the simulation they are so small
+ * that their boundaries are met all the time (RECONCILED_SMALL_SIZES).
+ */
+#ifdef RECONCILED_SMALL_SIZES
+#define SIZE(usual, small) (small)
+#else
+#define SIZE(usual, small) (usual)
+#endif
+
+/* Changes of one watch that may wait here, unannounced or queued: they bound our memory. */
+#define CREDIT_LIMIT SIZE(2000, 4)
+
+#define PAGE_DUE       SIZE(50, 1)
+#define PAGE_RETRY     SIZE(50, 1)
+#define PAGE_RELATED   SIZE(50, 1)
+#define PAGE_OWED      SIZE(200, 1)
+#define PAGE_UNINSTALL SIZE(200, 1)
+#define PAGE_HANDLED   SIZE(400, 1)
+
+/* So many keys in one message are looked up in one transaction. */
+#define CROWD SIZE(16, 2)
 
 #define RUNS_AT_ONCE   16 /* that have no handler yet: a worker has at most so many */
 #define GIVEN_MAX      (WINDOW_MAX > RUNS_AT_ONCE ? WINDOW_MAX : RUNS_AT_ONCE) /* in a worker */
@@ -157,3 +178,14 @@ struct controller {
 int controller_init(struct controller *controller, const struct controller_effects *effects, void *userdata,
                     size_t workers, size_t watch_room);
 void controller_done(struct controller *controller); /* queue and ledger are the caller's */
+
+/* Its watcher is gone and nothing of it runs: as at a start, but for counters and health. -EBUSY; -EAGAIN: it
+ * takes another turn. */
+int watch_renew(struct watch *watch);
+
+/* The end of a turn: runs are picked, the ledger is committed, and what waits for the commit leaves. */
+void controller_settle(struct controller *controller);
+void controller_commit_time(struct controller *controller); /* WAKE_COMMIT */
+
+/* A portion of what has time: rows that are made due, related objects, an uninstallation. */
+void controller_idle(struct controller *controller);

@@ -5,6 +5,7 @@
 
 bool controller_has_time(const struct controller *controller);             /* this turn goes on */
 uint64_t controller_random(struct controller *controller, uint64_t below); /* less than that; 0 for 0 */
+
 /* controller_settle() is to come, when what is there has been told. */
 void controller_settle_soon(struct controller *controller);
 /* The same a moment later: where the ledger cannot be written now. */
@@ -17,3 +18,11 @@ void controller_fatal(struct controller *controller, int exit_code, const char *
         _printf_(4, 5);
 /* The ledger has failed; the operator ends for it. status: a negative errno. */
 void ledger_failed(struct controller *controller, int status);
+
+/* The time that the caller has told, and the ledger's clock, which nobody sets. All times in microseconds.
+ * controller_tell_time() comes before each input. */
+void controller_tell_time(struct controller *controller, const struct controller_now *now);
+uint64_t ledger_time(const struct controller *controller); /* the ledger's clock now */
+
+/* 0: before this boot. */
+uint64_t ledger_time_to_boottime(const struct controller *controller, uint64_t time);

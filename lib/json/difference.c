@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See difference.h. */
 #include "json/difference.h"
 
 #include <string.h>
@@ -45,9 +44,7 @@ static size_t enter(struct walk *walk, const char *name)
         if (is_plain(name)) {
                 text_printf(&walk->path, "%s%s", size > 0 ? "." : "", name);
         } else {
-                text_append_string(&walk->path, "[");
-                text_json_string(&walk->path, name);
-                text_append_string(&walk->path, "]");
+                text_json(&walk->path, "[?]", name);
         }
         return size;
 }

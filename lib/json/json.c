@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
-
 struct reader {
         const char *text;
         size_t size, position;

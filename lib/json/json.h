@@ -31,6 +31,17 @@ static inline void cleanup_json(cJSON **tree)
 }
 #define _cleanup_json_ _cleanup_(cleanup_json)
 
+static inline cJSON *json_member(const cJSON *object, const char *name) /* NULL: there is none */
+{
+        return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+/* The text of a member; NULL: it is none, or there is none. Borrowed. */
+static inline const char *json_text_of(const cJSON *object, const char *name)
+{
+        return cJSON_GetStringValue(json_member(object, name));
+}
+
 /* The text of a member; "": it is none, or there is none. Borrowed. */
 const char *json_text(const cJSON *object, const char *name);
 

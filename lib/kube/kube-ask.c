@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kube-ask.h. */
 #include "kube/kube-ask.h"
 
 #include <assert.h>

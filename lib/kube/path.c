@@ -49,10 +49,9 @@ static int read_item(struct span element, struct resource_item *ret)
         return element.start[0] == '{' ? scan_find(element, wanted, ELEMENTS(wanted)) : 0;
 }
 
-/* Subresources ("pods/status") name the same kind. */
-static int take_kind(struct span element, void *userdata)
+/* Subresources ("pods/status") name the same kind. 1: this is it. */
+static int take_kind(struct span element, struct kube_resource *resource)
 {
-        struct kube_resource *resource = userdata;
         _cleanup_free_ char *name = NULL;
         struct resource_item item;
         int r = read_item(element, &item);
@@ -63,41 +62,38 @@ static int take_kind(struct span element, void *userdata)
         if (r < 0 || name[0] == '\0' || strchr(name, '/'))
                 return r == -ENOMEM ? r : 0;
         resource->plural = TAKE_PTR(name);
-        resource->namespaced = item.namespaced.size == 4 && memcmp(item.namespaced.start, "true", 4) == 0;
-        return -ECANCELED; /* found */
-}
-
-struct status_search {
-        const char *name;
-        bool found;
-};
-
-static int take_status(struct span element, void *userdata)
-{
-        struct status_search *search = userdata;
-        struct resource_item item;
-        int r = read_item(element, &item);
-
-        search->found = r >= 0 && scan_string_equals(item.name, search->name);
-        return search->found ? -ECANCELED : r;
+        resource->namespaced = scan_is_true(item.namespaced);
+        return 1;
 }
 
 static int find_in_list(struct span list, struct kube_resource *resource)
 {
-        struct status_search search = {0};
         _cleanup_free_ char *status = NULL;
-        int r = scan_elements(list, take_kind, resource);
+        struct resource_item item;
+        struct scan_walk walk;
+        int r = 0;
 
-        if (r >= 0)
-                return -ENOENT;
-        if (r != -ECANCELED)
-                return r;
-        search.name = status = format_string("%s/status", resource->plural);
+        if (!list.start || list.start[0] != '[')
+                return -EBADMSG;
+        SCAN_ELEMENTS(walk, list) {
+                r = take_kind(walk.value, resource);
+                if (r != 0)
+                        break;
+        }
+        if (r <= 0)
+                return r < 0 ? r : walk.status < 0 ? walk.status : -ENOENT;
+        status = format_string("%s/status", resource->plural);
         if (!status)
                 return -ENOMEM;
-        r = scan_elements(list, take_status, &search);
-        resource->status_subresource = search.found;
-        return r == -ECANCELED ? 0 : r;
+        SCAN_ELEMENTS(walk, list) {
+                r = read_item(walk.value, &item);
+                if (r < 0)
+                        return r;
+                resource->status_subresource = scan_string_equals(item.name, status);
+                if (resource->status_subresource)
+                        return 0;
+        }
+        return walk.status;
 }
 
 int kube_resource_from_list(const char *api_version, const char *kind, const char *document, size_t size,

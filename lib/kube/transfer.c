@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "ipc/message.h"
 #include "kube/path.h"
 

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ipc/message.h"
+
 struct kubeconfig_pair {
         char *name, *value;
 };
@@ -38,7 +40,12 @@ struct kubeconfig {
 bool kubeconfig_exec_equal(const struct kubeconfig_exec *a, const struct kubeconfig_exec *b);
 bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b);
 void kubeconfig_done(struct kubeconfig *config); /* wipes */
+
 /* A copy; zeroed on -ENOMEM. */
 int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret);
 /* Appends copies of both. 0 or -ENOMEM. */
 int kubeconfig_pairs_add(struct kubeconfig_pairs *pairs, const char *name, const char *value);
+
+/* What stands in a kubeconfig, as others are told it. The texts are borrowed from `config`; `ret->header` is the
+ * caller's to free. 0 or -ENOMEM (then as well). */
+int credential_message(const struct kubeconfig *config, uint64_t serial, struct message_credential *ret);

@@ -7,14 +7,13 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "ledger/database/checksum.h"
 #include "ledger/database/ledger-schema.h"
 #include "ledger/database/result.h"
+#include "ledger/database/sums.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
-#include "ledger/handle/transaction.h"
 
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)

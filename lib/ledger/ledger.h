@@ -16,22 +16,15 @@
  *
  * This header opens and closes, and brings the others along:
  *
- *   commit.h   transactions
- *   rows.h     single rows, pages of them        ledger-due.h      rows whose time has come
- *   last-run.h      how a row's last run ended        count.h    how many rows there are, and fail
- *   ledger-doubt.h    objects over which watchers died  failing.h  lists for people
- *   ledger-history.h  runs that did something
- *   ledger-pause.h    paused watches                    ledger-scope.h    what a watch's rows belong to
+ *   rows.h             transactions; single rows, pages of them, those whose time has come, and how a row's
+ *                      last run ended
+ *   failing.h          how many rows there are, and fail; lists for people
+ *   ledger-history.h   runs that did something
+ *   ledger-scope.h     what a watch's rows belong to; paused watches; objects over which watchers died
  */
 #include "base/error.h"
-#include "ledger/commit.h"
-#include "ledger/count.h"
 #include "ledger/failing.h"
-#include "ledger/last-run.h"
-#include "ledger/ledger-doubt.h"
-#include "ledger/ledger-due.h"
 #include "ledger/ledger-history.h"
-#include "ledger/ledger-pause.h"
 #include "ledger/ledger-scope.h"
 #include "ledger/rows.h"
 

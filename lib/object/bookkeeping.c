@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "object/bookkeeping.h"
 
-#include <errno.h>
 #include <string.h>
 
 static bool ends_with(const char *text, size_t size, const char *end)
@@ -55,15 +54,14 @@ bool bookkeeping_has_word(const char *list, struct span word)
         return false;
 }
 
-static int compare_name(struct span name, void *userdata)
-{
-        return bookkeeping_has_word(userdata, name) ? -EEXIST : 0;
-}
-
 static bool is_in_list(struct span list, const char *finalizers)
 {
-        return list.start && list.start[0] == '[' &&
-               scan_elements(list, compare_name, (void *)(uintptr_t)finalizers) == -EEXIST;
+        struct scan_walk walk;
+
+        SCAN_ELEMENTS(walk, list)
+                if (bookkeeping_has_word(finalizers, walk.value))
+                        return true;
+        return false;
 }
 
 int finalizer_look(const char *json, size_t size, const char *finalizers, struct finalizer_view *ret)

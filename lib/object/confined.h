@@ -14,3 +14,13 @@ enum {
  * is. namespace_name: "" if none is given: it is in the object's own, or belongs to the cluster. */
 unsigned confined_judge(const struct record_watch *watch, bool is_patch, const char *key,
                         const char *api_version, const char *kind, const char *namespace_name);
+
+/*
+ * Which namespaces a watch follows: names, patterns (`team-*`, `*` any bytes, `?` one), and both with "!"
+ * before them, which take out again. Only exclusions: all but those.
+ */
+
+/* A single pattern or exclusion makes the watch cluster-wide, filtered here. */
+bool namespaces_are_patterns(const struct record_string *pattern, size_t count);
+/* No pattern at all matches every name, and "" (what has no namespace). */
+bool namespace_match(const struct record_string *pattern, size_t count, const char *name, size_t length);

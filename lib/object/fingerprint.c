@@ -14,7 +14,6 @@
 #include <errno.h>
 
 #include "base/text.h"
-#include "object/bookkeeping.h"
 #include "object/keyed-hash.h"
 #include "object/scan-value.h"
 

@@ -106,12 +106,11 @@ static int judge_identity(struct span text, const struct scan_object *object, co
                 {"controller", &reference.controller},
         };
         size_t size = 0;
-        int r = scan_find(text, wanted, ELEMENTS(wanted));
+        int r = text.start[0] == '{' ? scan_find(text, wanted, ELEMENTS(wanted)) : 0;
 
         if (r < 0 || !is_of_kind(&reference, api_version, kind))
                 return r == -ENOMEM ? r : 0;
-        found.controls =
-                reference.controller.size == 4 && memcmp(reference.controller.start, "true", 4) == 0;
+        found.controls = scan_is_true(reference.controller);
         r = read_key(object->namespace_name, reference.name, found.key);
         if (r >= 0)
                 r = read_identity_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
@@ -130,20 +129,14 @@ static int judge_identity(struct span text, const struct scan_object *object, co
 int owner_find(const char *json, size_t size, const char *api_version, const char *kind, struct owner *ret)
 {
         struct scan_object object = {0};
-        const char *position, *end;
+        struct scan_walk walk;
         int r = scan_object(json, size, &object);
 
         *ret = (struct owner){0};
-        position = object.owner_references.start;
-        end = position ? position + object.owner_references.size : NULL;
-        for (position = position && *position == '[' ? position + 1 : end; r >= 0 && position < end;) {
-                struct span text;
-
-                position += strspn(position, " \t\r\n,");
-                if (*position == ']' || scan_value(position, (size_t)(end - position), &text) < 0)
+        SCAN_ELEMENTS(walk, object.owner_references) {
+                r = judge_identity(walk.value, &object, api_version, kind, ret);
+                if (r < 0)
                         break;
-                position = text.start + text.size;
-                r = text.start[0] == '{' ? judge_identity(text, &object, api_version, kind, ret) : 0;
         }
         return r == -EAGAIN ? -EBADMSG : r;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "object/scan-value.h"
 
 int scan_value(const char *input, size_t size, struct span *ret_value)
@@ -55,28 +54,59 @@ static int scan_member(const char *input, size_t size, size_t *position, struct 
         return 0;
 }
 
+struct scan_walk scan_begin(struct span whole, char bracket)
+{
+        bool has_any = whole.start && whole.size > 0 && whole.start[0] == bracket;
+
+        return (struct scan_walk){.whole = has_any ? whole : (struct span){0}, .position = 1};
+}
+
+/* 1, or 0 behind the last one. */
+static int next_value(struct scan_walk *walk)
+{
+        const char *input = walk->whole.start;
+        size_t size = walk->whole.size;
+        bool is_object = input[0] == '{';
+        int r;
+
+        if (expect(input, size, &walk->position, is_object ? '}' : ']') == 0)
+                return 0;
+        r = walk->begun ? expect(input, size, &walk->position, ',') : 0;
+        walk->begun = true;
+        if (r < 0)
+                return r;
+        if (is_object)
+                r = scan_member(input, size, &walk->position, &walk->key, &walk->value);
+        else
+                r = scan_value(input + walk->position, size - walk->position, &walk->value);
+        if (r < 0)
+                return r;
+        walk->position = (size_t)(walk->value.start - input) + walk->value.size;
+        return 1;
+}
+
+bool scan_next(struct scan_walk *walk)
+{
+        int r = walk->whole.start ? next_value(walk) : 0;
+
+        walk->status = r >= 0 ? 0 : r == -EAGAIN ? -EBADMSG : r; /* a span is a whole value */
+        return r > 0;
+}
+
 /* One object, from its '{' to behind its '}'. */
 static int walk_members(const char *input, size_t size, size_t *position, scan_member_t callback,
                         void *userdata)
 {
+        struct scan_walk walk = {.position = 1};
         int r = expect(input, size, position, '{');
 
-        if (r < 0 || expect(input, size, position, '}') == 0)
+        if (r < 0)
                 return r;
-        for (;;) {
-                struct span key, value;
-
-                r = scan_member(input, size, position, &key, &value);
-                if (r >= 0)
-                        r = callback(key, value, userdata);
-                if (r < 0)
-                        return r;
-                if (expect(input, size, position, '}') == 0)
-                        return 0;
-                r = expect(input, size, position, ',');
-                if (r < 0)
-                        return r;
-        }
+        walk.whole = (struct span){input + *position - 1, size - *position + 1};
+        while (r >= 0 && (r = next_value(&walk)) > 0)
+                r = callback(walk.key, walk.value, userdata);
+        *position += walk.position - 1;
+        return r;
 }
 
 int scan_members(struct span object, scan_member_t callback, void *userdata)
@@ -110,26 +140,15 @@ int scan_find(struct span object, const struct scan_wanted *wanted, size_t count
         return scan_members(object, take_wanted, &finder);
 }
 
-int scan_elements(struct span array, scan_element_t callback, void *userdata)
+struct span scan_get(struct span object, const char *name)
 {
-        size_t position = 0;
-        int r = array.start ? expect(array.start, array.size, &position, '[') : -EBADMSG;
+        struct span found = {0};
+        struct scan_walk walk;
 
-        if (r >= 0 && expect(array.start, array.size, &position, ']') == 0)
-                return 0;
-        while (r >= 0) {
-                struct span element;
-
-                r = scan_value(array.start + position, array.size - position, &element);
-                if (r < 0)
-                        break;
-                position = (size_t)(element.start - array.start) + element.size;
-                r = callback(element, userdata);
-                if (r < 0 || expect(array.start, array.size, &position, ']') == 0)
-                        break;
-                r = expect(array.start, array.size, &position, ',');
-        }
-        return r == -EAGAIN ? -EBADMSG : r;
+        SCAN_MEMBERS(walk, object)
+                if (scan_string_equals(walk.key, name))
+                        found = walk.value;
+        return found;
 }
 
 /* ---- strings */

@@ -49,9 +49,34 @@ struct scan_wanted {
         struct span *place;
 };
 int scan_find(struct span object, const struct scan_wanted *wanted, size_t count);
-/* Calls for each element of an array, as scan_members() does. */
-typedef int (*scan_element_t)(struct span element, void *userdata);
-int scan_elements(struct span array, scan_element_t callback, void *userdata);
+/* One of them; absent if there is none, or if `object` is no object. */
+struct span scan_get(struct span object, const char *name);
+/* Whether the value is `true`. */
+static inline bool scan_is_true(struct span value)
+{
+        return value.size == 4 && memcmp(value.start, "true", 4) == 0;
+}
+/* Goes through the members of an object, or the elements of an array, one by one:
+ *
+ *         struct scan_walk walk;
+ *
+ *         SCAN_MEMBERS(walk, object)
+ *                 ... walk.key, walk.value
+ *         if (walk.status < 0) ...
+ *
+ * What is absent, or of another type, has none. status: 0, or -EBADMSG where the rest cannot be read. */
+struct scan_walk {
+        struct span key; /* raw (quoted); absent in an array */
+        struct span value;
+        struct span whole;
+        size_t position;
+        bool begun;
+        int status;
+};
+struct scan_walk scan_begin(struct span whole, char bracket);
+bool scan_next(struct scan_walk *walk); /* false: it was the last one */
+#define SCAN_MEMBERS(walk, object) for ((walk) = scan_begin(object, '{'); scan_next(&(walk));)
+#define SCAN_ELEMENTS(walk, array) for ((walk) = scan_begin(array, '['); scan_next(&(walk));)
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
  * no string or holds NUL. */
 int scan_string(struct span value, char **ret);

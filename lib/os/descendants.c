@@ -285,13 +285,10 @@ static bool reap_others(void)
         bool left = table_read(&table) < 0;
         int status;
 
-        for (size_t i = 0; i < table.count; i++) {
-                const struct entry *entry = &table.entry[i];
-
+        FOREACH_ARRAY(entry, table.entry, table.count)
                 if (entry->parent == getpid() && !is_spared(entry->pid) &&
                     (sys_reap(entry->pid, &status) > 0 || !is_spared(entry->group)))
                         left = true;
-        }
         free(table.entry);
         return left;
 }

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-
 /* A page for each, so that no writer can reach another one's. */
 static size_t stride(void)
 {

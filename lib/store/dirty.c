@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "object/hash.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"

@@ -2,6 +2,13 @@
 #pragma once
 /* Types and functions that only the files of the store share. Private to store/. */
 #include <lmdb.h>
+/* XXH3, with the widest vectors that this processor has where the library can choose among them: the same sums, of an
+ * object's bytes in a third of the time. */
+#ifdef RECONCILED_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
 
 #include "store/record.h"
 #include "store/store.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "object/hash.h"
 #include "store/internal.h"
 
 #define FLAG_HELD 1

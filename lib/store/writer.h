@@ -14,6 +14,7 @@ struct store;
  * keeps the pages of the largest one for the next, as long as the store is open: larger ones make each
  * watcher larger for good, and save nothing. The map is 64 GiB of address space from the start, in every
  * process; the file is as large as its content. */
+
 /* So much of the file system a store on a disk leaves to others: this part of it, but not more than the maximum. */
 #define STORE_RESERVE_PART  20
 #define STORE_RESERVE_MAX   (256 * (uint64_t)1024 * 1024)
@@ -27,10 +28,12 @@ int store_commit(struct store *store);
 void store_stop(struct store *store);
 
 int store_get(struct store *store, const char *key, struct store_object *ret); /* -ENOENT; with the JSON */
+
 /* Looks up without the JSON (json NULL), whose checksum is left to who reads it: what a diff needs. */
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
+
 /* A list begins, and lists come in the order of their keys: into an empty store each object is then put
  * behind all others, without looking for its place, until one comes that is out of order. */
 void store_expect_order(struct store *store);
@@ -51,3 +54,11 @@ int store_visit_tombstones(struct store *store, store_visit_t visit, void *userd
  * were. */
 int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
                         void *userdata);
+
+/* Objects that a watch which wanted our finalizer has seen it on (struct store_object, held). */
+
+int store_unhold_object(struct store *store, const char *key); /* takes `held` off it; -ENOENT */
+
+/* Takes `held` off all objects, on disk when it returns. on_progress: now and then. 0 or a negative
+ * errno. */
+int store_unhold(struct store *store, void (*on_progress)(void *userdata), void *userdata);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "controller/due/assigned.h"
 #include "supervisor/supervisor.h"
 
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat)

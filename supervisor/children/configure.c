@@ -4,12 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/access.h"
 #include "config/config-message.h"
 #include "config/config-watch.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/supervisor.h"
 

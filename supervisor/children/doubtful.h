@@ -7,9 +7,20 @@
  * trigger), so that it is served as all others are; where our own code died, nothing of it is read. With
  * each further death that time is doubled (lib/controller/due/doubt.h).
  */
-
 struct watch;
 
 int doubtful_tell(struct watch *watch); /* its watcher; negative errno: of the ledger, or of the channel */
+
 /* By hand. -ENOENT: no object of this key is doubtful. */
 int doubtful_release(struct watch *watch, const char *key);
+
+/*
+ * Events on objects that the operator has died over. A process that dies has no time to tell the API server,
+ * and one that has just started has no credential yet: so they are told once a worker can, and the state
+ * folder knows until when that was done.
+ */
+struct supervisor;
+struct worker;
+
+/* All that are new, to this worker; once in a life. Negative errno. */
+int crash_events_send(struct supervisor *supervisor, struct worker *worker);

@@ -7,20 +7,15 @@
 #include <sys/wait.h>
 
 #include "base/exit-code.h"
-#include "children/child-state.h"
-#include "controller/due/assigned.h"
+#include "children/child-process.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"
 #include "store/suspect.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"
-#include "supervisor/fatal.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 #include "supervisor/watches/begin-end.h"
-#include "supervisor/watches/place.h"
 
 static const struct watch *store_in_use(const struct child_slot *child)
 {

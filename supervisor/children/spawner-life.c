@@ -7,17 +7,14 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "children/death.h"
+#include "children/child-process.h"
 #include "ipc/close-in.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
-#include "os/cgroup.h"
 #include "os/landlock.h"
 #include "os/sandbox.h"
 #include "os/syscall.h"
-#include "supervisor/fatal.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 
 /* A child was killed; kills of handlers are told with their runs. */

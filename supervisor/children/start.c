@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "children/child-program.h"
+#include "children/child-process.h"
 #include "ipc/log.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/syscall.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/supervisor.h"
 

@@ -9,11 +9,9 @@
 #include "controller/effects.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 static bool talks_to_server(const struct child_slot *child)
 {
@@ -118,12 +116,9 @@ void tell_throttle(struct child_slot *from, const struct message_throttle *throt
         tell_held_back(&supervisor->throttles, throttle);
         if (!throttle_note(&supervisor->throttles, throttle->resource, throttle->until_boottime))
                 return;
-        for (size_t i = 0; i < supervisor->child_count; i++) {
-                struct child_slot *child = &supervisor->child[i];
-
+        FOREACH_ARRAY(child, supervisor->child, supervisor->child_count)
                 if (child != from && talks_to_server(child))
                         (void)channel_send(child->process.channel, MESSAGE_THROTTLE, throttle);
-        }
 }
 
 void tell_refresh(struct supervisor *supervisor, const struct message_refresh *refresh)

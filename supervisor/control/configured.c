@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/control/configured.h"
 
-#include "base/text.h"
 #include "supervisor/supervisor.h"
 
 int configured_visit_quarantined(const struct supervisor *supervisor, size_t limit, ledger_visit_t visit,

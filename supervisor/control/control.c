@@ -11,14 +11,12 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "config/differ.h"
-#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "controller/due/retry.h"
 #include "controller/effects.h"
 #include "controller/order/by-hand.h"
-#include "controller/order/pause.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "os/descendants.h"
@@ -30,11 +28,7 @@
 #include "supervisor/control/status-document.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/handlers/access-state.h"
-#include "supervisor/phase.h"
-#include "supervisor/reload/reload.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
-#include "supervisor/watches/place.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -103,8 +97,10 @@ static void make_room(struct supervisor *supervisor)
 static int send_document(struct control_peer *peer, const struct text *document)
 {
         size_t offset = 0;
-        int r;
+        int r = document->failed ? -ENOMEM : 0;
 
+        if (r < 0)
+                return r;
         do {
                 size_t left = document->size - offset;
                 struct message_reply reply = {
@@ -187,9 +183,8 @@ static int answer_health(struct control_peer *peer, const struct message_query *
         health_get(peer->supervisor, &health);
         text_printf(&json, "{\"live\":%s,\"ready\":%s,\"reason\":", health.live ? "true" : "false",
                     health.ready ? "true" : "false");
-        text_json_string(&json, health.reason);
-        text_append_string(&json, "}");
-        return json.failed ? -ENOMEM : send_document(peer, &json);
+        text_json(&json, "?}", health.reason);
+        return send_document(peer, &json);
 }
 
 static int refuse_query(struct control_peer *peer, const char *error)
@@ -197,11 +192,6 @@ static int refuse_query(struct control_peer *peer, const char *error)
         struct message_reply reply = {.error = error, .body = "", .last = true};
 
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
-}
-
-static int refuse_uninstalling(struct control_peer *peer)
-{
-        return refuse_query(peer, "the operator is being uninstalled and runs nothing else");
 }
 
 static int answer_done(struct control_peer *peer)
@@ -225,8 +215,6 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         bool release = strcmp(query->command, "release") == 0;
         int r;
 
-        if (peer->supervisor->controller.uninstall.active)
-                return refuse_uninstalling(peer);
         if (!release && owned_awaited(watch))
                 return refuse_query(
                         peer,
@@ -261,8 +249,6 @@ static int answer_retry_many(struct control_peer *peer, const struct message_que
         uint64_t count = 0;
         int r;
 
-        if (peer->supervisor->controller.uninstall.active)
-                return refuse_uninstalling(peer);
         if (watch && watch->paused_realtime > 0)
                 return refuse_query(peer, "the watch is paused; resume it first");
         r = strcmp(query->command, "retry-all") == 0
@@ -273,7 +259,7 @@ static int answer_retry_many(struct control_peer *peer, const struct message_que
         text_append_string(&json, "{");
         json_uint64(&json, "objects", count);
         json_close(&json, "}");
-        return json.failed ? -ENOMEM : send_document(peer, &json);
+        return send_document(peer, &json);
 }
 
 /* Tells whether that is new. */
@@ -292,7 +278,7 @@ static int answer_changed(struct control_peer *peer, const struct watch *watch, 
         json_bool(&json, "changed", changed > 0);
         json_uint64(&json, "running", assign_count(&supervisor->controller, watch).running);
         json_close(&json, "}");
-        return json.failed ? -ENOMEM : send_document(peer, &json);
+        return send_document(peer, &json);
 }
 
 static int answer_pause(struct control_peer *peer, const struct message_query *query, struct watch *watch)
@@ -310,8 +296,6 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 {
         int r;
 
-        if (peer->supervisor->controller.uninstall.active)
-                return refuse_uninstalling(peer);
         r = release_finalizer(watch, query->argument[1].value, query->argument[2].value, peer->uid);
         if (r == -ENOENT)
                 return refuse_key(peer, watch, query->argument[1].value, "is known");
@@ -346,14 +330,6 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
         return answer_done(peer);
 }
 
-/* r: of writing it. */
-static int answer_of_ledger(struct control_peer *peer, int r, const struct text *json)
-{
-        if (r == -ENOMEM)
-                return r;
-        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, json);
-}
-
 /* As SIGHUP. A restart in place that is under way reads the file anyway. */
 static int answer_reload(struct control_peer *peer, const struct message_query *query _unused_,
                          struct watch *watch _unused_)
@@ -379,15 +355,7 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
                   supervisor->reload.restarting && next &&
                           !config_differs(supervisor->config, next, key, sizeof(key)));
         json_close(&json, "}");
-        return json.failed ? -ENOMEM : send_document(peer, &json);
-}
-
-static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        _cleanup_text_ struct text json = TEXT_EMPTY;
-        int r = explain_write(watch, query->argument[1].value, &json);
-
-        return answer_of_ledger(peer, r, &json);
+        return send_document(peer, &json);
 }
 
 static int refuse_watch(struct control_peer *peer, const char *name)
@@ -470,20 +438,16 @@ void control_continue(struct supervisor *supervisor)
                 }
 }
 
-static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+static int answer_from_ledger(struct control_peer *peer, const struct message_query *query,
+                              struct watch *watch,
+                              int (*write)(const struct watch *watch, const char *key, struct text *json))
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
-        int r = explain_write_keys(watch, query->argument[1].value, &json);
+        int r = write(watch, query->argument[1].value, &json);
 
-        return answer_of_ledger(peer, r, &json);
-}
-
-static int answer_history(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        _cleanup_text_ struct text json = TEXT_EMPTY;
-        int r = history_write(watch, query->argument[1].value, &json);
-
-        return answer_of_ledger(peer, r, &json);
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
 }
 
 /* watch: named by the first argument, if the command is of a watch. */
@@ -492,21 +456,24 @@ static const struct command {
         size_t arguments;
         bool of_watch;
         int (*answer)(struct control_peer *peer, const struct message_query *query, struct watch *watch);
+        bool runs; /* something: not while the operator is being uninstalled */
+        int (*write)(const struct watch *watch, const char *key,
+                     struct text *json); /* instead of `answer` */
 } command[] = {
         {"status", 0, false, answer_status},
         {"health", 0, false, answer_health},
-        {"explain", 2, true, answer_explain},           /* WATCH KEY */
-        {"history", 2, true, answer_history},           /* WATCH KEY; "": all keys */
-        {"list", 3, false, answer_list},                /* STATE WATCH NAMESPACE */
-        {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
-        {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
-        {"retry-all", 1, true, answer_retry_many},      /* WATCH */
-        {"retry-failed", 0, false, answer_retry_many},  /* of all watches */
-        {"retry-failed", 1, true, answer_retry_many},   /* WATCH */
-        {"release", 2, true, answer_by_hand},           /* WATCH KEY */
-        {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
-        {"pause", 2, true, answer_pause},               /* WATCH WHY */
-        {"resume", 1, true, answer_resume},             /* WATCH */
+        {"explain", 2, true, .write = explain_write},                 /* WATCH KEY */
+        {"history", 2, true, .write = history_write},                 /* WATCH KEY; "": all keys */
+        {"list", 3, false, answer_list},                              /* STATE WATCH NAMESPACE */
+        {"keys", 2, true, .write = explain_write_keys},               /* WATCH BEGINNING */
+        {"retry", 2, true, answer_by_hand, .runs = true},             /* WATCH KEY */
+        {"retry-all", 1, true, answer_retry_many, .runs = true},      /* WATCH */
+        {"retry-failed", 0, false, answer_retry_many, .runs = true},  /* of all watches */
+        {"retry-failed", 1, true, answer_retry_many, .runs = true},   /* WATCH */
+        {"release", 2, true, answer_by_hand, .runs = true},           /* WATCH KEY */
+        {"release-finalizer", 3, true, answer_release, .runs = true}, /* WATCH KEY WHY */
+        {"pause", 2, true, answer_pause},                             /* WATCH WHY */
+        {"resume", 1, true, answer_resume},                           /* WATCH */
         {"reload", 0, false, answer_reload},
         {"uninstall", 0, false, answer_uninstall},
         {"uninstall-cancel", 0, false, answer_cancel},
@@ -525,8 +492,11 @@ static int answer(struct control_peer *peer, const struct message_query *query)
                 /* Owned and related objects have no runs: their owners do. */
                 if (command[i].of_watch && (!watch || watch->config->owner))
                         return refuse_watch(peer, query->argument[0].value);
+                if (command[i].runs && peer->supervisor->controller.uninstall.active)
+                        return refuse_query(peer, "the operator is being uninstalled and runs nothing else");
                 turn_is(peer->supervisor, command[i].name);
-                return command[i].answer(peer, query, watch);
+                return command[i].write ? answer_from_ledger(peer, query, watch, command[i].write)
+                                        : command[i].answer(peer, query, watch);
         }
         return refuse_query(peer, "this version of reconciled does not know the command");
 }

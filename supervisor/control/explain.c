@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/effects.h"
 #include "controller/run/failure.h"
@@ -14,12 +13,8 @@
 #include "ipc/run-reason.h"
 #include "queue/look.h"
 #include "supervisor/control/run-history.h"
-#include "supervisor/control/slowest.h"
 #include "supervisor/control/status-document.h"
-#include "supervisor/folders/ledger-clock.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 #define UIDS_MAX          100  /* of one key: its rows stand together */
 #define DOUBTS_LOOKED_MAX 1000 /* of one watch; there are few or none */
@@ -197,9 +192,7 @@ static void write_worker(const struct question *question)
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
 
-                for (size_t j = 0; j < worker->given_count; j++) {
-                        const struct assignment *given = &worker->given[j];
-
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
                         if (!assignment_has_begun(worker, given) ||
                             &supervisor->controller.watch[given->run.watch] != question->watch ||
                             strcmp(given->run.key, question->key) != 0)
@@ -227,8 +220,7 @@ static int write_key(const char *watch_name _unused_, const struct ledger_row *r
         if (strncmp(row->key, keys->begun, strlen(keys->begun)) != 0 ||
             (keys->last && strcmp(row->key, keys->last) == 0))
                 return 0;
-        text_json_string(keys->json, row->key);
-        text_append_string(keys->json, ",");
+        text_json(keys->json, "?,", row->key);
         return text_replace(&keys->last, row->key);
 }
 

@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 
 #define LISTED_MAX 1000
 #define LOOKED_MAX                                                                                          \

@@ -10,19 +10,15 @@
 #include <stddef.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
 #include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "ipc/log.h"
 #include "queue/look.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 enum type { COUNTER, GAUGE, HISTOGRAM };
 
@@ -38,42 +34,30 @@ static void seconds(struct text *text, uint64_t usec)
         text_printf(text, "%" PRIu64 ".%06" PRIu64 "\n", usec / USEC_PER_SEC, usec % USEC_PER_SEC);
 }
 
+/* A family of one number. */
+static void single(struct text *text, const char *name, enum type type, const char *help, uint64_t value)
+{
+        head(text, name, type, help);
+        text_printf(text, "%s%s %" PRIu64 "\n", name, type == COUNTER ? "_total" : "", value);
+}
+
+static void single_time(struct text *text, const char *name, const char *help, uint64_t usec)
+{
+        head(text, name, GAUGE, help);
+        text_printf(text, "%s ", name);
+        seconds(text, usec);
+}
+
 /* ---- numbers of a watch */
 
-static uint64_t watch_depth(const struct supervisor *supervisor, size_t index)
-{
-        return assign_count(&supervisor->controller, &supervisor->controller.watch[index]).queued;
-}
-
-static uint64_t watch_waiting(const struct supervisor *supervisor, size_t index)
-{
-        return queue_count(supervisor->controller.queue, (unsigned)index).delayed;
-}
-
-static uint64_t watch_settling(const struct supervisor *supervisor, size_t index)
-{
-        return queue_count(supervisor->controller.queue, (unsigned)index).settling;
-}
-
-static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
-{
-        return assign_count(&supervisor->controller, &supervisor->controller.watch[index]).running;
-}
-
-static uint64_t watch_writing(const struct supervisor *supervisor, size_t index)
-{
-        return queue_count(supervisor->controller.queue, (unsigned)index).answered;
-}
-
-static uint64_t watch_adds(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.adds;
-}
-
-static uint64_t watch_retries(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.retries;
-}
+struct watch_values {
+        uint64_t depth, waiting, settling, running, writing, adds, retries, errors, concurrency;
+        uint64_t unfinished_usec, longest_usec, lag_usec, behind_sec, objects, tried_again;
+        uint64_t synced, degraded, failed, absent, unsure, paused;
+        uint64_t finalizers_written, finalizers_failed;
+        uint64_t cpu_usec, memory_peak, memory_kills, limits_weakened, access_failing;
+        struct ledger_failing failing;
+};
 
 static uint64_t count_errors(const struct watch_metrics *metrics)
 {
@@ -82,221 +66,203 @@ static uint64_t count_errors(const struct watch_metrics *metrics)
                metrics->result[RESULT_UNAVAILABLE] + metrics->result[RESULT_FORBIDDEN];
 }
 
-static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)
+static uint64_t concurrency_of(const struct watch *watch)
 {
-        const struct watch_metrics *metrics = &supervisor->controller.watch[index].metrics;
+        unsigned limit = watch->config->concurrency;
 
-        return count_errors(metrics);
+        return limit > 0 && limit < watch->controller->worker_count ? limit
+                                                                    : watch->controller->worker_count;
 }
 
-static uint64_t watch_concurrency(const struct supervisor *supervisor, size_t index)
+/* The age of the runs that are under way: of all together, and of the longest. */
+static void add_ages(const struct watch *watch, struct watch_values *values)
 {
-        const struct config_watch *config = supervisor->controller.watch[index].config;
-        unsigned most = config_at_once(supervisor->controller.config, config);
+        uint64_t now = clock_boottime_usec();
 
-        return config->concurrency > 0 && config->concurrency < most ? config->concurrency : most;
-}
-
-static uint64_t watch_synced(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].synced;
-}
-
-static uint64_t watch_degraded(const struct supervisor *supervisor, size_t index)
-{
-        return watch_is_in_trouble(&supervisor->controller.watch[index]);
-}
-
-static uint64_t watch_failed(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].health == WATCH_FAILED;
-}
-
-static uint64_t watch_unsure(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].unsure;
-}
-
-static uint64_t watch_behind(const struct supervisor *supervisor, size_t index)
-{
-        uint64_t since = supervisor->controller.watch[index].behind_realtime, now = clock_realtime_usec();
-
-        return since == 0 || now < since ? 0 : (now - since) / USEC_PER_SEC + 1;
-}
-
-static uint64_t watch_paused(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].paused_realtime > 0;
-}
-
-static uint64_t watch_absent(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].health == WATCH_ABSENT;
-}
-
-static uint64_t watch_finalizers_written(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].finalizers_written;
-}
-
-static uint64_t watch_finalizers_failed(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].finalizers_failed;
-}
-
-static uint64_t watch_objects(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].objects;
-}
-
-static uint64_t watch_lag_usec(const struct supervisor *supervisor, size_t index)
-{
-        const struct watch *watch = &supervisor->controller.watch[index];
-        uint64_t now = clock_realtime_usec();
-
-        return watch_is_in_trouble(watch) && now > place_of(watch)->degraded_realtime
-                       ? now - place_of(watch)->degraded_realtime
-                       : 0;
-}
-
-static uint64_t watch_handler_cpu_usec(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.handler_cpu_usec;
-}
-
-static uint64_t watch_handler_memory_peak(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.handler_memory_peak;
-}
-
-static uint64_t watch_handler_memory_kills(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.handler_memory_kills;
-}
-
-static uint64_t watch_limits_weakened(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->place[index].limits_weakened[0] != '\0';
-}
-
-static uint64_t watch_access_failing(const struct supervisor *supervisor, size_t index)
-{
-        const struct watch *watch = &supervisor->controller.watch[index];
-        const struct access_state *access = access_of(watch);
-
-        return access && (access->failing || !access->usable);
-}
-
-/* The age of the runs that are under way: of all together, or of the longest. */
-static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, bool longest)
-{
-        uint64_t now = clock_boottime_usec(), result = 0;
-
-        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
-                const struct worker *worker = &supervisor->controller.worker[i];
-
-                for (size_t j = 0; j < worker->given_count; j++) {
-                        const struct assignment *given = &worker->given[j];
+        FOREACH_ARRAY(worker, watch->controller->worker, watch->controller->worker_count) {
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
                         uint64_t age = now - (given->aside ? given->since : worker->started_boottime);
 
-                        if (given->run.watch != index || !assignment_has_begun(worker, given))
+                        if (given->run.watch != watch_number(watch) || !assignment_has_begun(worker, given))
                                 continue;
-                        result = longest ? (age > result ? age : result) : result + age;
+                        values->unfinished_usec += age;
+                        if (age > values->longest_usec)
+                                values->longest_usec = age;
                 }
         }
-        return result;
 }
 
-static uint64_t watch_unfinished_usec(const struct supervisor *supervisor, size_t index)
+static struct watch_values values_of(const struct watch *watch)
 {
-        return runs_usec(supervisor, index, false);
+        const struct watch_metrics *metrics = &watch->metrics;
+        const struct watch_place *place = place_of(watch);
+        const struct access_state *access = access_of(watch);
+        const struct queue_counts queued = queue_count(watch->controller->queue, watch_number(watch)),
+                                  assigned = assign_count(watch->controller, watch);
+        uint64_t now = clock_realtime_usec();
+        struct watch_values values = {
+                .depth = assigned.queued,
+                .running = assigned.running,
+                .waiting = queued.delayed,
+                .settling = queued.settling,
+                .writing = queued.answered,
+                .adds = metrics->adds,
+                .retries = metrics->retries,
+                .errors = count_errors(metrics),
+                .concurrency = concurrency_of(watch),
+                .behind_sec = watch->behind_realtime == 0 || now < watch->behind_realtime
+                                      ? 0
+                                      : (now - watch->behind_realtime) / USEC_PER_SEC + 1,
+                .objects = watch->objects,
+                .tried_again = metrics->tried_again,
+                .synced = watch->synced,
+                .degraded = watch_is_in_trouble(watch),
+                .failed = watch->health == WATCH_FAILED,
+                .absent = watch->health == WATCH_ABSENT,
+                .unsure = watch->unsure,
+                .paused = watch->paused_realtime > 0,
+                .finalizers_written = watch->finalizers_written,
+                .finalizers_failed = watch->finalizers_failed,
+                .cpu_usec = metrics->handler_cpu_usec,
+                .memory_peak = metrics->handler_memory_peak,
+                .memory_kills = metrics->handler_memory_kills,
+                .limits_weakened = place->limits_weakened[0] != '\0',
+                .access_failing = access && (access->failing || !access->usable),
+        };
+
+        if (values.degraded && now > place->degraded_realtime)
+                values.lag_usec = now - place->degraded_realtime;
+        add_ages(watch, &values);
+        (void)ledger_count_failing(watch->controller->ledger, watch->config->name, &values.failing);
+        return values;
 }
 
-static uint64_t watch_longest_usec(const struct supervisor *supervisor, size_t index)
-{
-        return runs_usec(supervisor, index, true);
-}
-
-static uint64_t watch_tried_again(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].metrics.tried_again;
-}
+#define OWN(member)   offsetof(struct watch_values, member), NULL
+#define COUNTED(name) 0, name
 
 static const struct watch_family {
         const char *name, *label, *help;
         enum type type;
         bool in_usec;
-        uint64_t (*value)(const struct supervisor *supervisor, size_t index);
+        size_t offset;       /* in struct watch_values */
+        const char *counter; /* or: what the watcher counts */
 } watch_family[] = {
-        {"workqueue_depth", "name", "Keys that wait for a worker.", GAUGE, false, watch_depth},
-        {"workqueue_adds", "name", "Keys that were added to the queue.", COUNTER, false, watch_adds},
-        {"workqueue_retries", "name", "Runs that failed and are tried again.", COUNTER, false,
-         watch_retries},
+        {"workqueue_depth", "name", "Keys that wait for a worker.", GAUGE, false, OWN(depth)},
+        {"workqueue_adds", "name", "Keys that were added to the queue.", COUNTER, false, OWN(adds)},
+        {"workqueue_retries", "name", "Runs that failed and are tried again.", COUNTER, false, OWN(retries)},
         {"workqueue_unfinished_work_seconds", "name", "Total age of all runs in flight.", GAUGE, true,
-         watch_unfinished_usec},
+         OWN(unfinished_usec)},
         {"workqueue_longest_running_processor_seconds", "name", "Age of the oldest run in flight.", GAUGE,
-         true, watch_longest_usec},
+         true, OWN(longest_usec)},
         {"controller_runtime_reconcile_errors", "controller", "Runs that failed.", COUNTER, false,
-         watch_errors},
+         OWN(errors)},
         {"controller_runtime_max_concurrent_reconciles", "controller", "Runs that may be in flight at once.",
-         GAUGE, false, watch_concurrency},
-        {"controller_runtime_active_workers", "controller", "Runs in flight.", GAUGE, false, watch_running},
+         GAUGE, false, OWN(concurrency)},
+        {"controller_runtime_active_workers", "controller", "Runs in flight.", GAUGE, false, OWN(running)},
         {"reconciled_runs_writing", "watch", "Runs whose handler is over and that wait for the API server.",
-         GAUGE, false, watch_writing},
+         GAUGE, false, OWN(writing)},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
-         false, watch_waiting},
+         false, OWN(waiting)},
         {"reconciled_queue_settling", "watch", "Keys whose run waits for the API server.", GAUGE, false,
-         watch_settling},
+         OWN(settling)},
         {"reconciled_watch_synced", "watch", "1 once all selected objects have been known since the start.",
-         GAUGE, false, watch_synced},
+         GAUGE, false, OWN(synced)},
         {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,
-         false, watch_degraded},
+         false, OWN(degraded)},
         {"reconciled_watch_failed", "watch", "1 while an isolated watch is past its deadline.", GAUGE, false,
-         watch_failed},
+         OWN(failed)},
         {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
-         false, watch_absent},
+         false, OWN(absent)},
         {"reconciled_watch_behind_seconds", "watch",
          "Time for which the watch has lacked what the operator wrote itself; 0: it does not.", GAUGE, false,
-         watch_behind},
+         OWN(behind_sec)},
         {"reconciled_watch_unsure", "watch", "1 while the runs in flight at the last end are unknown.",
-         GAUGE, false, watch_unsure},
+         GAUGE, false, OWN(unsure)},
         {"reconciled_watch_paused", "watch", "1 while the watch is paused: none of its objects run.", GAUGE,
-         false, watch_paused},
+         false, OWN(paused)},
         {"reconciled_watch_lag_seconds", "watch", "How long the watch has not worked; 0 if it works.", GAUGE,
-         true, watch_lag_usec},
+         true, OWN(lag_usec)},
         {"reconciled_handler_cpu_seconds", "watch",
-         "CPU time of handlers, including the processes that they started.", COUNTER, true,
-         watch_handler_cpu_usec},
+         "CPU time of handlers, including the processes that they started.", COUNTER, true, OWN(cpu_usec)},
         {"reconciled_handler_memory_peak_bytes", "watch",
          "The most memory that a run of the handler has had since the start.", GAUGE, false,
-         watch_handler_memory_peak},
+         OWN(memory_peak)},
         {"reconciled_handler_out_of_memory", "watch", "Runs whose handler was killed for lack of memory.",
-         COUNTER, false, watch_handler_memory_kills},
+         COUNTER, false, OWN(memory_kills)},
         {"reconciled_handler_limits_weakened", "watch",
          "1 if the handler's limits cannot be enforced here as configured.", GAUGE, false,
-         watch_limits_weakened},
+         OWN(limits_weakened)},
         {"reconciled_given_up_tried", "watch",
          "Objects that were given up and got one more attempt: after a reload, or with another handler.",
-         COUNTER, false, watch_tried_again},
+         COUNTER, false, OWN(tried_again)},
         {"reconciled_handler_access_failing", "watch",
          "1 while the handler's own credentials or access to the API server cannot be obtained or renewed.",
-         GAUGE, false, watch_access_failing},
-        {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
+         GAUGE, false, OWN(access_failing)},
+        {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, OWN(objects)},
         {"reconciled_finalizers_written", "watch",
          "Finalizers put on or taken off by runs of their own, which start no handler.", COUNTER, false,
-         watch_finalizers_written},
+         OWN(finalizers_written)},
         {"reconciled_finalizers_failed", "watch", "Runs that failed to put a finalizer on or take it off.",
-         COUNTER, false, watch_finalizers_failed},
+         COUNTER, false, OWN(finalizers_failed)},
+        {"reconciled_failing", "watch", "Objects that have failed since their last success.", GAUGE, false,
+         OWN(failing.failing)},
+        {"reconciled_failed_permanently", "watch",
+         "Of them, those that are not tried again before they change.", GAUGE, false,
+         OWN(failing.permanent)},
+        {"reconciled_throttled", "watch", "Of them, those whose writes the API server refuses for good.",
+         GAUGE, false, OWN(failing.throttled)},
+        {"reconciled_watch_events", "watch", "Events of the watch.", COUNTER, false,
+         COUNTED("watch_events")},
+        {"reconciled_watch_lists", "watch", "Lists of all objects, including the first after a start.",
+         COUNTER, false, COUNTED("lists")},
+        {"reconciled_watch_relists", "watch", "Lists after the first.", COUNTER, false, COUNTED("relists")},
+        {"reconciled_watch_streamed_lists", "watch", "Lists that came as a stream (WatchList).", COUNTER,
+         false, COUNTED("watch_lists")},
+        {"reconciled_watch_resumed", "watch", "Starts that needed no list.", COUNTER, false,
+         COUNTED("resumed")},
+        {"reconciled_watch_silence_seconds", "watch", "Time since the server last sent anything.", GAUGE,
+         false, COUNTED("lag")},
+        {"reconciled_watch_questions", "watch",
+         "Objects of which the server is asked whether they still exist.", GAUGE, false,
+         COUNTED("questions")},
+        {"reconciled_watch_reconnects", "watch", "Watches that were started again.", COUNTER, false,
+         COUNTED("reconnects")},
+        {"reconciled_watch_bookmarks", "watch", "Bookmarks of the watch.", COUNTER, false,
+         COUNTED("bookmarks")},
+        {"reconciled_watch_jq_failures", "watch", "Objects on which a jq program failed.", COUNTER, false,
+         COUNTED("program_failures")},
+        {"reconciled_watch_undecodable", "watch", "Events that could not be read.", COUNTER, false,
+         COUNTED("undecodable")},
+        {"reconciled_watch_owner_references_ignored", "watch", "Owner references that no object can match.",
+         COUNTER, false, COUNTED("owners_ignored")},
+        {"reconciled_watch_missing_namespaces", "watch",
+         "Namespaces that the watch names but that do not exist.", GAUGE, false,
+         COUNTED("missing_namespaces")},
+        {"reconciled_watch_refused_namespaces", "watch",
+         "Namespaces that the watch names but that the server refuses.", GAUGE, false,
+         COUNTED("refused_namespaces")},
+        {"reconciled_watch_unannounced", "watch",
+         "Changed keys that wait in the store for a place in the queue.", GAUGE, false, COUNTED("dirty")},
 };
 
 static void write_watch_families(const struct supervisor *supervisor, struct text *text)
 {
-        for (size_t f = 0; f < ELEMENTS(watch_family); f++) {
+        _cleanup_free_ struct watch_values *values =
+                calloc(supervisor->controller.watch_count + 1, sizeof(*values));
+
+        text->failed = text->failed || !values;
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (values)
+                        values[watch_number(watch)] = values_of(watch);
+        for (size_t f = 0; values && f < ELEMENTS(watch_family); f++) {
                 const struct watch_family *family = &watch_family[f];
 
                 head(text, family->name, family->type, family->help);
                 FOREACH_WATCH(watch, &supervisor->controller) {
-                        uint64_t value = family->value(supervisor, watch_number(watch));
+                        const char *own = (const char *)&values[watch_number(watch)] + family->offset;
+                        uint64_t value = family->counter
+                                                 ? counters_get(&child_of(watch)->counters, family->counter)
+                                                 : *(const uint64_t *)(const void *)own;
 
                         text_printf(text, "%s%s{%s=\"%s\"} ", family->name,
                                     family->type == COUNTER ? "_total" : "", family->label,
@@ -408,47 +374,6 @@ static void write_turns(const struct supervisor *supervisor, struct text *text)
 
 /* ---- what the children count */
 
-static void write_watcher_counters(const struct supervisor *supervisor, struct text *text)
-{
-        static const struct {
-                const char *name, *counter, *help;
-                enum type type;
-        } family[] = {
-                {"reconciled_watch_events", "watch_events", "Events of the watch.", COUNTER},
-                {"reconciled_watch_lists", "lists",
-                 "Lists of all objects, including the first after a start.", COUNTER},
-                {"reconciled_watch_relists", "relists", "Lists after the first.", COUNTER},
-                {"reconciled_watch_streamed_lists", "watch_lists",
-                 "Lists that came as a stream (WatchList).", COUNTER},
-                {"reconciled_watch_resumed", "resumed", "Starts that needed no list.", COUNTER},
-                {"reconciled_watch_silence_seconds", "lag", "Time since the server last sent anything.",
-                 GAUGE},
-                {"reconciled_watch_questions", "questions",
-                 "Objects of which the server is asked whether they still exist.", GAUGE},
-                {"reconciled_watch_reconnects", "reconnects", "Watches that were started again.", COUNTER},
-                {"reconciled_watch_bookmarks", "bookmarks", "Bookmarks of the watch.", COUNTER},
-                {"reconciled_watch_jq_failures", "program_failures", "Objects on which a jq program failed.",
-                 COUNTER},
-                {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},
-                {"reconciled_watch_owner_references_ignored", "owners_ignored",
-                 "Owner references that no object can match.", COUNTER},
-                {"reconciled_watch_missing_namespaces", "missing_namespaces",
-                 "Namespaces that the watch names but that do not exist.", GAUGE},
-                {"reconciled_watch_refused_namespaces", "refused_namespaces",
-                 "Namespaces that the watch names but that the server refuses.", GAUGE},
-                {"reconciled_watch_unannounced", "dirty",
-                 "Changed keys that wait in the store for a place in the queue.", GAUGE},
-        };
-
-        for (size_t f = 0; f < ELEMENTS(family); f++) {
-                head(text, family[f].name, family[f].type, family[f].help);
-                FOREACH_WATCH(watch, &supervisor->controller)
-                        text_printf(text, "%s%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
-                                    family[f].type == COUNTER ? "_total" : "", watch->config->name,
-                                    counters_get(&child_of(watch)->counters, family[f].counter));
-        }
-}
-
 static void write_requests(const struct supervisor *supervisor, struct text *text)
 {
         static const struct {
@@ -480,55 +405,6 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
         }
 }
 
-static void write_uninstalling(const struct supervisor *supervisor, struct text *text)
-{
-        head(text, "reconciled_uninstalling", GAUGE,
-             "1 while the operator is being uninstalled, and afterwards: runs only take finalizers off.");
-        text_printf(text, "reconciled_uninstalling %d\n", supervisor->controller.uninstall.active);
-}
-
-static void write_quarantine(const struct supervisor *supervisor, struct text *text)
-{
-        uint64_t count = configured_count_quarantined(supervisor);
-
-        head(text, "reconciled_quarantined", GAUGE,
-             "Objects in quarantine, because the operator crashed repeatedly while it ran them.");
-        text_printf(text, "reconciled_quarantined %" PRIu64 "\n", count);
-}
-
-static void write_failing(const struct supervisor *supervisor, struct text *text)
-{
-        static const struct {
-                const char *name, *help;
-                size_t offset;
-        } family[] = {
-                {"reconciled_failing", "Objects that have failed since their last success.",
-                 offsetof(struct ledger_failing, failing)},
-                {"reconciled_failed_permanently",
-                 "Of them, those that are not tried again before they change.",
-                 offsetof(struct ledger_failing, permanent)},
-                {"reconciled_throttled", "Of them, those whose writes the API server refuses for good.",
-                 offsetof(struct ledger_failing, throttled)},
-        };
-        _cleanup_free_ struct ledger_failing *failing =
-                calloc(supervisor->controller.watch_count, sizeof(*failing));
-
-        FOREACH_WATCH(watch, &supervisor->controller)
-                if (failing)
-                        (void)ledger_count_failing(supervisor->controller.ledger, watch->config->name,
-                                                   &failing[watch_number(watch)]);
-        for (size_t f = 0; failing && f < ELEMENTS(family); f++) {
-                head(text, family[f].name, GAUGE, family[f].help);
-                FOREACH_WATCH(watch, &supervisor->controller) {
-                        const char *counts = (const char *)&failing[watch_number(watch)];
-
-                        text_printf(text, "%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
-                                    watch->config->name,
-                                    *(const uint64_t *)(const void *)(counts + family[f].offset));
-                }
-        }
-}
-
 static int count_doubt(const struct ledger_doubt *doubt _unused_, void *userdata)
 {
         ++*(uint64_t *)userdata;
@@ -542,45 +418,24 @@ static void write_doubtful(const struct supervisor *supervisor, struct text *tex
         FOREACH_WATCH(watch, &supervisor->controller)
                 (void)ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
                                           ledger_now(supervisor), 100000, count_doubt, &count);
-        head(text, "reconciled_doubtful", GAUGE,
-             "Objects over which a watcher died or hung: they are ignored, or no jq program runs on them.");
-        text_printf(text, "reconciled_doubtful %" PRIu64 "\n", count);
-}
-
-static void write_events(const struct supervisor *supervisor, struct text *text)
-{
-        head(text, "reconciled_events_written", COUNTER, "Events that were written, series included.");
-        text_printf(text, "reconciled_events_written_total %" PRIu64 "\n",
-                    workers_sum(supervisor, "events_written"));
-        head(text, "reconciled_events_dropped", COUNTER,
-             "Events that were left out: the spam guard, a full queue, no right to write them.");
-        text_printf(text, "reconciled_events_dropped_total %" PRIu64 "\n",
-                    workers_sum(supervisor, "events_dropped"));
-}
-
-static void write_secrets(const struct supervisor *supervisor, struct text *text)
-{
-        head(text, "reconciled_secrets_on_disk", GAUGE,
-             "1 when there is no memory for Secrets, and they may reach a disk.");
-        text_printf(text, "reconciled_secrets_on_disk %d\n", supervisor->secrets.on_disk);
+        single(text, "reconciled_doubtful", GAUGE,
+               "Objects over which a watcher died or hung: they are ignored, or no jq program runs on them.",
+               count);
 }
 
 static void write_gateway(const struct supervisor *supervisor, struct text *text)
 {
         if (!supervisor->config->gateway_certificate_file[0])
                 return;
-        head(text, "reconciled_gateway_certificate_expiry_seconds", GAUGE,
-             "When the gateway's certificate expires, in seconds since 1970.");
-        text_printf(text, "reconciled_gateway_certificate_expiry_seconds %" PRIu64 "\n",
-                    gateway_count(supervisor, "certificate_expires"));
-        head(text, "reconciled_gateway_certificate_stale", GAUGE,
-             "1 while a new certificate's files cannot be used and the old one stays in use.");
-        text_printf(text, "reconciled_gateway_certificate_stale %" PRIu64 "\n",
-                    gateway_count(supervisor, "certificate_stale"));
-        head(text, "reconciled_gateway_certificate_expired", GAUGE,
-             "1 while the certificate in use has expired or is not valid yet.");
-        text_printf(text, "reconciled_gateway_certificate_expired %" PRIu64 "\n",
-                    gateway_count(supervisor, "certificate_expired"));
+        single(text, "reconciled_gateway_certificate_expiry_seconds", GAUGE,
+               "When the gateway's certificate expires, in seconds since 1970.",
+               gateway_count(supervisor, "certificate_expires"));
+        single(text, "reconciled_gateway_certificate_stale", GAUGE,
+               "1 while a new certificate's files cannot be used and the old one stays in use.",
+               gateway_count(supervisor, "certificate_stale"));
+        single(text, "reconciled_gateway_certificate_expired", GAUGE,
+               "1 while the certificate in use has expired or is not valid yet.",
+               gateway_count(supervisor, "certificate_expired"));
 }
 
 static void child_labels(const struct child_slot *child, struct text *text)
@@ -635,21 +490,32 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
         head(text, "reconciled_build", GAUGE, "Always 1; the labels say what runs.");
         text_printf(text, "reconciled_build{operator=\"%s\",version=\"%s\"} 1\n",
                     supervisor->config->operator_name, RECONCILED_VERSION);
-        head(text, "reconciled_starts", COUNTER, "Starts with this state folder, this one included.");
-        text_printf(text, "reconciled_starts_total %" PRIu64 "\n", supervisor->life.starts);
-        head(text, "reconciled_config_last_reload_successful", GAUGE,
-             "0 while the configuration file was refused at the last reload, and an older one is in force.");
-        text_printf(text, "reconciled_config_last_reload_successful %d\n", !supervisor->reload.refused[0]);
-        head(text, "reconciled_last_reload_pause_seconds", GAUGE,
-             "For how long no run began, at the last reload that changed the configuration.");
-        text_append_string(text, "reconciled_last_reload_pause_seconds ");
-        seconds(text, supervisor->reload.pause_usec);
-        head(text, "process_start_time_seconds", GAUGE, "When the supervisor started.");
-        text_append_string(text, "process_start_time_seconds ");
-        seconds(text, supervisor->life.started_realtime);
-        head(text, "reconciled_log_lines_dropped", COUNTER,
-             "Log lines that were dropped because nobody read them in time.");
-        text_printf(text, "reconciled_log_lines_dropped_total %" PRIu64 "\n", dropped);
+        single(text, "reconciled_starts", COUNTER, "Starts with this state folder, this one included.",
+               supervisor->life.starts);
+        single(text, "reconciled_config_last_reload_successful", GAUGE,
+               "0 while the configuration file was refused at the last reload, and an older one is in force.",
+               !supervisor->reload.refused[0]);
+        single_time(text, "reconciled_last_reload_pause_seconds",
+                    "For how long no run began, at the last reload that changed the configuration.",
+                    supervisor->reload.pause_usec);
+        single_time(text, "process_start_time_seconds", "When the supervisor started.",
+                    supervisor->life.started_realtime);
+        single(text, "reconciled_log_lines_dropped", COUNTER,
+               "Log lines that were dropped because nobody read them in time.", dropped);
+        single(text, "reconciled_events_written", COUNTER, "Events that were written, series included.",
+               workers_sum(supervisor, "events_written"));
+        single(text, "reconciled_events_dropped", COUNTER,
+               "Events that were left out: the spam guard, a full queue, no right to write them.",
+               workers_sum(supervisor, "events_dropped"));
+        single(text, "reconciled_quarantined", GAUGE,
+               "Objects in quarantine, because the operator crashed repeatedly while it ran them.",
+               configured_count_quarantined(supervisor));
+        single(text, "reconciled_uninstalling", GAUGE,
+               "1 while the operator is being uninstalled, and afterwards: runs only take finalizers off.",
+               supervisor->controller.uninstall.active);
+        single(text, "reconciled_secrets_on_disk", GAUGE,
+               "1 when there is no memory for Secrets, and they may reach a disk.",
+               supervisor->secrets.on_disk);
 }
 
 int metrics_write(const struct supervisor *supervisor, struct text *text)
@@ -659,15 +525,9 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_results(supervisor, text);
         write_histograms(supervisor, text);
         write_turns(supervisor, text);
-        write_watcher_counters(supervisor, text);
-        write_events(supervisor, text);
-        write_quarantine(supervisor, text);
-        write_uninstalling(supervisor, text);
-        write_failing(supervisor, text);
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);
         write_gateway(supervisor, text);
-        write_secrets(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");
         return text->failed ? -ENOMEM : 0;

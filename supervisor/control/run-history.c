@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ipc/run-reason.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/supervisor.h"
 
 #define LISTED_MAX 200 /* of a watch */

@@ -5,25 +5,19 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "controller/due/assigned.h"
-#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "queue/look.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/control/run-history.h"
-#include "supervisor/control/slowest.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/folders/leftover-finalizers.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/handlers/stamp.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 static const char *phase_name(enum supervisor_phase phase)
 {
@@ -237,9 +231,7 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
         uint64_t now = clock_boottime_usec(), realtime = clock_realtime_usec();
 
         slowest_forget(&supervisor->slowest, now);
-        for (size_t i = 0; i < supervisor->slowest.count; i++) {
-                const struct slow_run *run = &supervisor->slowest.run[i];
-
+        FOREACH_ARRAY(run, supervisor->slowest.run, supervisor->slowest.count) {
                 text_append_string(json, "{");
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
@@ -265,13 +257,10 @@ static size_t begun_of(const struct controller *controller, const struct queue_s
 {
         size_t begun = 0;
 
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 for (size_t j = 0; j < worker->given_count; j++)
                         begun += assignment_has_begun(worker, &worker->given[j]) &&
                                  is_of_share(&worker->given[j].run, share);
-        }
         return begun;
 }
 

@@ -3,12 +3,9 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "supervisor/children/child-slot.h"
 #include "supervisor/control/metrics-text.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 static bool child_is_fresh(const struct child_slot *child, uint64_t now)
 {

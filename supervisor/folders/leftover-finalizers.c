@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "config/config-watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
@@ -168,9 +167,7 @@ void leftover_finalizers_free(struct supervisor *supervisor)
 
 void leftover_finalizers_write_status(const struct supervisor *supervisor, struct text *json)
 {
-        for (size_t i = 0; i < supervisor->leftover.count; i++) {
-                const struct leftover_finalizer *left = &supervisor->leftover.item[i];
-
+        FOREACH_ARRAY(left, supervisor->leftover.item, supervisor->leftover.count) {
                 text_append_string(json, "{");
                 json_string(json, "watch", left->watch);
                 json_string(json, "apiVersion", left->api_version);

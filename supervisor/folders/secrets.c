@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "config/config-message.h"
@@ -17,14 +16,12 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/folder.h"
-#include "os/kept.h"
 #include "os/temporary.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 
 /* ---- the folder */
 
-/* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as
+/* Where handlers' users are let through (handlers/access-state.c), the mode shows the right to search as
  * the group's. */
 static bool is_private(const struct stat *st)
 {

@@ -11,16 +11,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "controller/run/lost-ledger.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "ledger/ledger.h"
 #include "os/folder.h"
-#include "supervisor/fatal.h"
-#include "supervisor/folders/ledger-clock.h"
 #include "supervisor/supervisor.h"
 
 /* linux/magic.h names only some of them. */

@@ -3,7 +3,7 @@
 /*
  * The state folder: one instance at a time (a lock that dies with its process), and a small file with the
  * holder's pid, the number of starts and the last exit code, for people, the time of the last Events on
- * crashes (children/crash-events.h), and the ledger's clock (ledger-clock.h). And the runtime directory's
+ * crashes (children/doubtful.h), and the ledger's clock (ledger-clock.h). And the runtime directory's
  * lock.
  */
 #include <stdbool.h>

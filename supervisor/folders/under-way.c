@@ -15,9 +15,9 @@
 #include <xxhash.h>
 
 #include "controller/change/unsure.h"
-#include "controller/reason.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
+#include "ipc/run-reason.h"
 #include "supervisor/supervisor.h"
 
 #define VERSION   UINT32_C(0x77617902)

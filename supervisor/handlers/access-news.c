@@ -6,15 +6,12 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "controller/due/may-run.h"
+#include "controller/due/push.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "supervisor/fatal.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/turn.h"
 #include "supervisor/watches/health.h"
-#include "supervisor/watches/place.h"
 
 /* As long as runs can go on with it, a credential that cannot be renewed is no trouble of the watch. */
 static void tell_failing(const struct access_state *state, bool was_failing)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "controller/controller-watch.h"
 
 struct supervisor;
@@ -21,3 +22,15 @@ const struct access_state *access_of(const struct watch *watch); /* NULL: nothin
 bool access_awaited(const struct watch *watch); /* nothing of it runs before its handler has a token */
 struct access_state *access_add(struct supervisor *supervisor, const char *watch); /* NULL: no memory */
 void access_free(struct supervisor *supervisor);
+
+/*
+ * The folder for access that handlers have of their own (handler.credentials, handler.kubernetes): made
+ * here, in memory, with a folder for each watch that its handler's user may read. The credential process
+ * fills them.
+ */
+
+int access_folder_begin(struct supervisor *supervisor, struct error *error); /* negative errno */
+void access_folder_end(struct supervisor *supervisor);
+/* Once the spawner is there: warns of access that is not separated. -EACCES: a handler could not read its
+ * own; -ENOMEM. */
+int access_folder_check(const struct supervisor *supervisor, struct error *error);

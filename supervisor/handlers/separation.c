@@ -13,10 +13,8 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "ipc/spawner/spawner-client.h"
-#include "os/cgroup.h"
 #include "os/folder.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 #define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
@@ -127,8 +125,7 @@ int separation_check(const struct config *config, struct config_problems *proble
 {
         int first = 0;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *watch = &config->watch[i];
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 const char *missing;
                 int r;
 
@@ -193,8 +190,7 @@ void separation_warn(const struct supervisor *supervisor)
         bool same = false;
         int r = 0;
 
-        for (size_t i = 0; i < supervisor->config->watch_count; i++) {
-                const struct config_watch *watch = &supervisor->config->watch[i];
+        FOREACH_ARRAY(watch, supervisor->config->watch, supervisor->config->watch_count) {
                 bool separate = watch->handler.user && watch->handler.uid != geteuid();
 
                 if (separate && r >= 0) {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
-#include "config/cluster.h"
+#include "config/check/check-program.h"
 #include "config/differ.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
@@ -20,10 +20,8 @@
 #include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
-#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
-#include "supervisor/watches/place.h"
 
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size)
 {
@@ -38,8 +36,7 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
                 }
         }
         snprintf(first, size, "the configuration is wrong");
-        for (size_t i = 0; i < problems.count; i++) {
-                const struct config_problem *problem = &problems.problem[i];
+        FOREACH_ARRAY(problem, problems.problem, problems.count) {
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
                 if (config_problem_format(problem, &line) < 0)

@@ -8,7 +8,6 @@
 #include "ipc/message-id.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
-#include "supervisor/watches/place.h"
 
 /* One line for each change; what to do about it is in the catalog. */
 static void tell_trouble(const struct watch *watch, const char *key, const char *namespace_name,

@@ -30,6 +30,17 @@ struct watch_place {
         char limits_weakened[320];    /* of its handler, and how they hold; "" when as they are meant */
 };
 
-struct watch_place *place_of(const struct watch *watch);
-struct child_slot *child_of(const struct watch *watch);
-struct supervisor *supervisor_of(const struct watch *watch);
+static inline struct watch_place *place_of(const struct watch *watch)
+{
+        return watch->userdata;
+}
+
+static inline struct child_slot *child_of(const struct watch *watch)
+{
+        return place_of(watch)->child;
+}
+
+static inline struct supervisor *supervisor_of(const struct watch *watch)
+{
+        return place_of(watch)->supervisor;
+}

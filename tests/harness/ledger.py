@@ -20,7 +20,7 @@ TABLES = {
 
 
 def _row_sum(*values):
-    """As lib/ledger/database/checksum.c computes it."""
+    """As lib/ledger/database/sums.c computes it."""
     xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
     xxh3.restype, xxh3.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
     total = len(values)

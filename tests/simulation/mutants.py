@@ -29,7 +29,7 @@ EPOCH = "lib/controller/change/epoch.c"
 OUTCOME = "lib/controller/run/outcome.c"
 ASSIGN = "lib/controller/run/assign.c"
 DUE = "lib/controller/due/due.c"
-SETTLE = "lib/controller/settle.c"
+SETTLE = "lib/controller/controller.c"
 QUEUE = "lib/queue/queue.c"
 SUSPECT = "lib/queue/alone.c"
 TENANT = "lib/queue/tenant.c"
@@ -49,7 +49,7 @@ MUTANTS = {
         "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_RESTORE)", "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_NOTHING)"),
     "withdrawn deletion stays in the queue": (CHANGE, "queue_withdraw_deletion(controller->queue, watch_number(watch)",
                                               "if (false)\n                queue_withdraw_deletion(controller->queue, watch_number(watch)"),
-    "clock that goes back": ("lib/controller/clock.c", "return controller->now.boottime + controller->clock_offset;",
+    "clock that goes back": ("lib/controller/effects.c", "return controller->now.boottime + controller->clock_offset;",
                              "return controller->now.realtime;"),
     "two watches run one object at once": ("lib/controller/controller-watch.c", "return config->owner ? 0 : hash;", "return hash * 0;"),
     "finalizer switched off stays": ("lib/controller/change/finalizer-only.c",
@@ -90,7 +90,7 @@ MUTANTS = {
                                   "backoff_after(config->retry_first_usec / 16,"),
     "failed content runs again at once": (DECISION, "if (has_failed && row->failed_fingerprint == change->fingerprint)",
                                           "if (false && has_failed)"),
-    "paused watch is not resumed": ("lib/controller/order/pause.c", "watch->paused_realtime = 0;\n", ";\n"),
+    "paused watch is not resumed": ("lib/controller/order/by-hand.c", "watch->paused_realtime = 0;\n", ";\n"),
     "credit is not given": (SETTLE, "watch->is_up ? credit_due(watch) : 0", "0"),
     "commit that is busy is not tried again": (SETTLE, "        controller_settle_later(controller);\n        return 0;\n}\n\n/* ---- the turn */",
                                                "        return 0;\n}\n\n/* ---- the turn */"),

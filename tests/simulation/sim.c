@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "controller/order/pause.h"
-#include "controller/run/lost-ledger.h"
+#include "controller/order/by-hand.h"
+#include "controller/run/last-life.h"
 #include "tests/simulation/checkpoint-steps.h"
 #include "tests/simulation/simulation.h"
 

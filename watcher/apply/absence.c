@@ -3,14 +3,13 @@
 
 #include <errno.h>
 
-#include "store/held.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/store-failure.h"
-#include "watcher/stream/restored.h"
+#include "watcher/stream/resume.h"
 
 /* An object that a restored database does not have was undone; nobody took our finalizer away. That is noted
  * now: the answer about it may come late. */

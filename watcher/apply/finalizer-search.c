@@ -11,7 +11,6 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/page.h"
 #include "watcher/apply/scope.h"
 #include "watcher/asking.h"
 #include "watcher/failures.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "object/bookkeeping.h"
-#include "store/held.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 

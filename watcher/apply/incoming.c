@@ -4,21 +4,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "ipc/message-id.h"
-#include "object/fingerprint.h"
 #include "object/identity.h"
 #include "store/dirty.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce-owner.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/finalizer-seen.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"
 #include "watcher/store-failure.h"
-#include "watcher/stream/restored.h"
+#include "watcher/stream/resume.h"
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
                       bool first)

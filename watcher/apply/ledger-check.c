@@ -8,7 +8,6 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/scope.h"
 #include "watcher/apply/verify.h"

@@ -8,6 +8,7 @@
  */
 #include "object/identity.h"
 #include "watcher/stream/stream.h"
+#include "watcher/watcher.h"
 
 /* Owned by the caller; NULL: no memory. */
 char *scope_new(const struct message_config_watcher *config);
@@ -26,3 +27,17 @@ bool absence_is_deletion(const struct watcher *watcher);
 /* Puts cluster, scope and the number of the LIST on record. explained: no missing object is unexplained.
  * 0, or the errno of the store. */
 int meta_save(struct watcher *watcher, bool explained);
+
+/*
+ * Objects that this watcher has died or hung over, as the supervisor remembers them, so that the next life
+ * gets past them: no program is run on them, or their content is not read. All others are handled as always.
+ */
+enum doubt {
+        DOUBT_NONE,
+        DOUBT_PROGRAM, /* no jq program is run on it */
+        DOUBT_UNREAD,  /* its content is not looked at */
+};
+
+/* Takes the message. -EPROTO: it is about another watch. */
+int doubts_set(struct watcher *watcher, struct message **message);
+enum doubt doubt_of(const struct watcher *watcher, const char *key, const char *uid);

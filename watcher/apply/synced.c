@@ -86,9 +86,7 @@ void synced_tell(struct watcher *watcher)
         };
         int r;
 
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                const struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (!stream->synced && !stream_is_refused(stream))
                         return;
                 if (stream->synced)

@@ -8,11 +8,10 @@
 
 #include "base/duration.h"
 #include "kube/path.h"
-#include "store/question.h"
+#include "store/owner.h"
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
-#include "watcher/apply/doubted-keys.h"
 #include "watcher/apply/incoming.h"
 #include "watcher/apply/ledger-check.h"
 #include "watcher/apply/scope.h"

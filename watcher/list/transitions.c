@@ -20,7 +20,6 @@
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/refused-namespaces.h"
-#include "watcher/stream/restored.h"
 #include "watcher/stream/resume.h"
 #include "watcher/stream/stream-request.h"
 
@@ -62,9 +61,7 @@ static void stream_go_on(struct stream *stream)
 /* Where the store is complete, the stream goes on from there; else it begins with a list. */
 void streams_start(struct watcher *watcher)
 {
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (stream->state != STREAM_STOPPED || stream->timer)
                         continue;
                 if (stream->resumed && !stream->synced)
@@ -78,9 +75,7 @@ void streams_start(struct watcher *watcher)
  * once in a row: credentials that are refused again and again must not set the pace. */
 void streams_resume(struct watcher *watcher)
 {
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 if (stream->refreshed || stream->state < STREAM_WAITING_TO_LIST)
                         continue;
                 stream->refreshed = true;
@@ -247,9 +242,7 @@ void stream_replace(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
 
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *each = &watcher->stream[i];
-
+        FOREACH_ARRAY(each, watcher->stream, watcher->stream_count) {
                 stream_give_up(each);
                 each->probe.due = each->connection_lost = each->resumed = false;
                 each->list_replaces = true;

@@ -15,7 +15,6 @@
 #include "watcher/store-failure.h"
 #include "watcher/stream/missing-namespaces.h"
 #include "watcher/stream/stream-request.h"
-#include "watcher/stream/stream.h"
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 
@@ -24,25 +23,11 @@ static void end_stream_with(struct stream *stream, enum kube_failure failure, co
         kube_error_set(&stream->stream_error, failure, "%s", text);
 }
 
-static int take_annotation(struct span key, struct span value, void *userdata)
-{
-        bool *end = userdata;
-
-        if (scan_string_equals(key, INITIAL_EVENTS_END))
-                *end = scan_string_equals(value, "true");
-        return 0;
-}
-
 /* Only the bookmark with this mark ends the list; before it, other bookmarks mean nothing. */
 static int take_initial_bookmark(struct stream *stream, const struct scan_object *object,
                                  const char *version)
 {
-        bool end = false;
-        int r = object->annotations.start ? scan_members(object->annotations, take_annotation, &end) : 0;
-
-        if (r < 0)
-                return -EBADMSG;
-        if (!end)
+        if (!scan_string_equals(scan_get(object->annotations, INITIAL_EVENTS_END), "true"))
                 return 0;
         if (!stream->list_replaces && resource_version_less(version, stream->resource_version)) {
                 end_stream_with(stream, KUBE_FAILURE_PROTOCOL,
@@ -86,17 +71,6 @@ struct event {
         struct span type, object;
 };
 
-static int take_event_member(struct span key, struct span value, void *userdata)
-{
-        struct event *event = userdata;
-
-        if (scan_string_equals(key, "type"))
-                event->type = value;
-        else if (scan_string_equals(key, "object"))
-                event->object = value;
-        return 0;
-}
-
 static int take_event(struct stream *stream, const struct event *event)
 {
         bool initial = stream->state == STREAM_INITIAL;
@@ -131,6 +105,7 @@ static int event_take(const char *line, size_t size, void *userdata)
 {
         struct stream *stream = userdata;
         struct event event = {0};
+        const struct scan_wanted wanted[] = {{"type", &event.type}, {"object", &event.object}};
         struct span whole;
         int r;
 
@@ -142,7 +117,7 @@ static int event_take(const char *line, size_t size, void *userdata)
                 return 0;
         r = scan_value(line, size, &whole);
         if (r >= 0)
-                r = scan_members(whole, take_event_member, &event);
+                r = scan_find(whole, wanted, ELEMENTS(wanted));
         if (r < 0 || !event.type.start || !event.object.start)
                 return undecodable(stream, "a line of the watch is not an event");
         stream->watcher->count.events++;

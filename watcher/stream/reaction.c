@@ -1,87 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watcher/stream/reaction.h"
 
-static const enum reaction reaction[PHASE_COUNT][ANSWER_COUNT] = {
-        [PHASE_LIST] =
-                {
-                        [ANSWER_GONE] = REACT_LIST_NOW,
-                        [ANSWER_TOO_LARGE] = REACT_LIST_NOW,
-                        [ANSWER_UNAUTHORIZED] = REACT_REFRESH_LIST,
-                        [ANSWER_FORBIDDEN] = REACT_LIST_LATER,
-                        [ANSWER_NOT_FOUND] = REACT_REDISCOVER,
-                        [ANSWER_BUSY] = REACT_LIST_LATER,
-                        [ANSWER_REFUSED] = REACT_LIST_REDUCED,
-                        [ANSWER_SERVER_ERROR] = REACT_LIST_LATER,
-                        [ANSWER_SERVER_ERRORS] = REACT_LIST_LATER,
-                        [ANSWER_UNREACHABLE] = REACT_LIST_LATER,
-                        [ANSWER_INTERRUPTED] = REACT_LIST_LATER,
-                        [ANSWER_SILENT] = REACT_LIST_LATER,
-                        [ANSWER_UNINTELLIGIBLE] = REACT_LIST_LATER,
-                },
-        [PHASE_CONTINUE] =
-                {
-                        [ANSWER_GONE] = REACT_LIST_UNPAGED,
-                        [ANSWER_TOO_LARGE] = REACT_LIST_NOW,
-                        [ANSWER_UNAUTHORIZED] = REACT_REFRESH_PAGE,
-                        [ANSWER_FORBIDDEN] = REACT_PAGE_LATER,
-                        [ANSWER_NOT_FOUND] = REACT_REDISCOVER,
-                        [ANSWER_BUSY] = REACT_PAGE_LATER,
-                        [ANSWER_REFUSED] = REACT_LIST_UNPAGED,
-                        [ANSWER_SERVER_ERROR] = REACT_PAGE_LATER,
-                        [ANSWER_SERVER_ERRORS] = REACT_LIST_LATER,
-                        [ANSWER_UNREACHABLE] = REACT_PAGE_LATER,
-                        [ANSWER_INTERRUPTED] = REACT_PAGE_LATER,
-                        [ANSWER_SILENT] = REACT_PAGE_LATER,
-                        [ANSWER_UNINTELLIGIBLE] = REACT_LIST_LATER,
-                },
-        [PHASE_INITIAL] =
-                {
-                        [ANSWER_GONE] = REACT_LIST_INSTEAD,
-                        [ANSWER_TOO_LARGE] = REACT_LIST_INSTEAD,
-                        [ANSWER_UNAUTHORIZED] = REACT_REFRESH_LIST,
-                        [ANSWER_FORBIDDEN] = REACT_LIST_LATER,
-                        [ANSWER_NOT_FOUND] = REACT_REDISCOVER,
-                        [ANSWER_BUSY] = REACT_LIST_LATER,
-                        [ANSWER_REFUSED] = REACT_LIST_INSTEAD,
-                        [ANSWER_SERVER_ERROR] = REACT_LIST_INSTEAD,
-                        [ANSWER_SERVER_ERRORS] = REACT_LIST_INSTEAD,
-                        [ANSWER_UNREACHABLE] = REACT_LIST_LATER,
-                        [ANSWER_INTERRUPTED] = REACT_LIST_LATER,
-                        [ANSWER_SILENT] = REACT_LIST_INSTEAD,
-                        [ANSWER_UNINTELLIGIBLE] = REACT_LIST_INSTEAD,
-                },
-        [PHASE_WATCH] =
-                {
-                        [ANSWER_GONE] = REACT_LIST_NOW,
-                        [ANSWER_TOO_LARGE] = REACT_LIST_NOW,
-                        [ANSWER_UNAUTHORIZED] = REACT_REFRESH_WATCH,
-                        [ANSWER_FORBIDDEN] = REACT_WATCH_LATER,
-                        [ANSWER_NOT_FOUND] = REACT_REDISCOVER,
-                        [ANSWER_BUSY] = REACT_WATCH_LATER,
-                        [ANSWER_REFUSED] = REACT_WATCH_REDUCED,
-                        [ANSWER_SERVER_ERROR] = REACT_WATCH_LATER,
-                        [ANSWER_SERVER_ERRORS] = REACT_LIST_LATER,
-                        [ANSWER_UNREACHABLE] = REACT_WATCH_LATER,
-                        [ANSWER_INTERRUPTED] = REACT_WATCH_LATER,
-                        [ANSWER_SILENT] = REACT_WATCH_LATER,
-                        [ANSWER_UNINTELLIGIBLE] = REACT_LIST_LATER,
-                },
-        [PHASE_STREAM] =
-                {
-                        [ANSWER_GONE] = REACT_LIST_NOW,
-                        [ANSWER_TOO_LARGE] = REACT_LIST_NOW,
-                        [ANSWER_UNAUTHORIZED] = REACT_REFRESH_WATCH,
-                        [ANSWER_FORBIDDEN] = REACT_WATCH_LATER,
-                        [ANSWER_NOT_FOUND] = REACT_REDISCOVER,
-                        [ANSWER_BUSY] = REACT_WATCH_LATER,
-                        [ANSWER_REFUSED] = REACT_LIST_LATER,
-                        [ANSWER_SERVER_ERROR] = REACT_WATCH_LATER,
-                        [ANSWER_SERVER_ERRORS] = REACT_LIST_LATER,
-                        [ANSWER_UNREACHABLE] = REACT_WATCH_LATER,
-                        [ANSWER_INTERRUPTED] = REACT_WATCH_LATER,
-                        [ANSWER_SILENT] = REACT_WATCH_LATER,
-                        [ANSWER_UNINTELLIGIBLE] = REACT_LIST_LATER,
-                },
+#define ROW(answer, list, page, initial, watch, stream)                                                     \
+        [ANSWER_##answer] = {[PHASE_LIST] = REACT_##list,                                                   \
+                             [PHASE_CONTINUE] = REACT_##page,                                               \
+                             [PHASE_INITIAL] = REACT_##initial,                                             \
+                             [PHASE_WATCH] = REACT_##watch,                                                 \
+                             [PHASE_STREAM] = REACT_##stream}
+
+static const enum reaction reaction[ANSWER_COUNT][PHASE_COUNT] = {
+        /* To: LIST, a later page, a WatchList, the watch, in a stream */
+        ROW(GONE, LIST_NOW, LIST_UNPAGED, LIST_INSTEAD, LIST_NOW, LIST_NOW),
+        ROW(TOO_LARGE, LIST_NOW, LIST_NOW, LIST_INSTEAD, LIST_NOW, LIST_NOW),
+        ROW(UNAUTHORIZED, REFRESH_LIST, REFRESH_PAGE, REFRESH_LIST, REFRESH_WATCH, REFRESH_WATCH),
+        ROW(FORBIDDEN, LIST_LATER, PAGE_LATER, LIST_LATER, WATCH_LATER, WATCH_LATER),
+        ROW(NOT_FOUND, REDISCOVER, REDISCOVER, REDISCOVER, REDISCOVER, REDISCOVER),
+        ROW(BUSY, LIST_LATER, PAGE_LATER, LIST_LATER, WATCH_LATER, WATCH_LATER),
+        ROW(REFUSED, LIST_REDUCED, LIST_UNPAGED, LIST_INSTEAD, WATCH_REDUCED, LIST_LATER),
+        ROW(SERVER_ERROR, LIST_LATER, PAGE_LATER, LIST_INSTEAD, WATCH_LATER, WATCH_LATER),
+        ROW(SERVER_ERRORS, LIST_LATER, LIST_LATER, LIST_INSTEAD, LIST_LATER, LIST_LATER),
+        ROW(UNREACHABLE, LIST_LATER, PAGE_LATER, LIST_LATER, WATCH_LATER, WATCH_LATER),
+        ROW(INTERRUPTED, LIST_LATER, PAGE_LATER, LIST_LATER, WATCH_LATER, WATCH_LATER),
+        ROW(SILENT, LIST_LATER, PAGE_LATER, LIST_INSTEAD, WATCH_LATER, WATCH_LATER),
+        ROW(UNINTELLIGIBLE, LIST_LATER, LIST_LATER, LIST_INSTEAD, LIST_LATER, LIST_LATER),
 };
 
 /* Retry-After outranks the meaning of the status: the server is there, and says when to come back. */
@@ -135,7 +76,7 @@ enum reaction reaction_to(enum phase phase, enum answer answer)
 {
         if ((unsigned)phase >= PHASE_COUNT || (unsigned)answer >= ANSWER_COUNT)
                 return REACT_FATAL;
-        return reaction[phase][answer];
+        return reaction[answer][phase];
 }
 
 bool recent_note(struct recent *recent, uint64_t now)

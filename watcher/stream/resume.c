@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/exit-code.h"
-#include "store/meta.h"
+#include "base/duration.h"
 #include "watcher/store-failure.h"
-#include "watcher/stream/restored.h"
 
 bool resume_is_allowed(const struct watcher *watcher)
 {
@@ -41,6 +39,15 @@ static int resume_stream(struct stream *stream)
         return r;
 }
 
+/* The time makes it another number than that of any other store. */
+static int epoch_begin(struct watcher *watcher)
+{
+        struct store_epoch epoch = {watcher->restored.boottime, clock_realtime_usec()};
+
+        watcher->epoch = epoch.epoch;
+        return store_epoch_set(watcher->store, &epoch);
+}
+
 /* All streams resume, or none: the store lacks the objects of a namespace that is new to the watch. */
 int resume_streams(struct watcher *watcher)
 {
@@ -53,9 +60,7 @@ int resume_streams(struct watcher *watcher)
         begun = r < 0 ? epoch_begin(watcher) : 0;
         if (begun < 0)
                 return store_failed(watcher, begun);
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 stream->resumed = stream->probe.due = r >= 0;
                 if (r < 0) {
                         stream->mark = stream->complete_mark = 0;
@@ -120,4 +125,39 @@ int positions_note_unlisted(struct watcher *watcher)
                         store_position_done(&position);
         }
         return r;
+}
+
+/* For the list, and the questions about what it lacks. */
+#define WENT_BACK_USEC (10 * USEC_PER_SEC)
+
+bool restored_lately(const struct watcher *watcher)
+{
+        return watcher->restored.boottime > 0 &&
+               clock_boottime_usec() - watcher->restored.boottime < WENT_BACK_USEC;
+}
+
+/* The note is in the same transaction as all that follows from the restore, or in an earlier one. */
+int restored_note(struct watcher *watcher)
+{
+        watcher->restored.boottime = clock_boottime_usec();
+        watcher->restored.count++;
+        return epoch_begin(watcher);
+}
+
+/* By CLOCK_BOOTTIME, which nobody sets. A time that is still to come is of another boot. */
+int restored_load(struct watcher *watcher)
+{
+        uint64_t now = clock_boottime_usec();
+        struct store_epoch epoch;
+        int r = store_epoch_get(watcher->store, &epoch);
+
+        watcher->epoch = epoch.epoch;
+        if (r < 0 || epoch.restored_boottime == 0 ||
+            (epoch.restored_boottime <= now && now - epoch.restored_boottime >= WENT_BACK_USEC))
+                return r;
+        watcher->restored.boottime = now;
+        if (epoch.restored_boottime <= now)
+                return 0;
+        epoch.restored_boottime = now;
+        return store_epoch_set(watcher->store, &epoch);
 }

@@ -7,6 +7,7 @@
  */
 #include "store/meta.h"
 #include "watcher/stream/stream.h"
+#include "watcher/watcher.h"
 
 bool resume_is_allowed(const struct watcher *watcher);
 bool resume_position_fits(const struct watcher *watcher, const struct store_position *position);
@@ -18,3 +19,19 @@ int positions_forget(struct watcher *watcher);
 /* A stream that has listed nothing, in no life, is on record as that: workers must not take what the store lacks for
  * missing. In the writer's transaction; 0, or the errno of the store. */
 int positions_note_unlisted(struct watcher *watcher);
+
+/*
+ * A database that was restored from a backup, and so went back in time. What the supervisor knows of versions
+ * belongs to the lost time then: it compares versions with those of our own last writes to an object, and a
+ * change with a lower version would pass for one of these writes. So each message about changes carries the
+ * epoch that they belong to; a restore begins another one. So does a life that cannot resume: its store, with
+ * the version that it had reached, is new or does not fit, so nobody knows whether the database went back
+ * before. The epoch is in the store: whoever is killed, the supervisor hears of it in the end.
+ */
+
+/* For a while after a restore, the absence of an object is nobody's will. */
+bool restored_lately(const struct watcher *watcher);
+/* Notes that the database has gone back in time. 0, or the errno of the store. */
+int restored_note(struct watcher *watcher);
+/* Takes over the epoch, and the time of the restore, from the last life. 0, or the errno of the store. */
+int restored_load(struct watcher *watcher);

@@ -56,9 +56,7 @@ void streams_stop(struct watcher *watcher)
 
 void streams_free(struct watcher *watcher)
 {
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
+        FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
                 stream_give_up(stream);
                 failures_done(&stream->failures);
                 failures_done(&stream->probe.failures);

@@ -80,9 +80,11 @@ void streams_free(struct watcher *watcher);
 /* Gives up for good what they have asked for. */
 void streams_stop(struct watcher *watcher);
 bool stream_has_key(const struct stream *stream, const char *key); /* by its namespace */
+
 /* The stream that lists this key; NULL: none does. */
 struct stream *stream_of_key(struct watcher *watcher, const char *key);
 int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */
+
 /* Sets the stream's timer, by CLOCK_BOOTTIME: time that the machine sleeps counts. A timer that there is keeps the handler that
  * it was made with: it is moved, not made again, as this happens with each event. Without memory the watcher ends. */
 void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See applied.h. */
 #include "worker/dependents/applied.h"
 
 #include <errno.h>

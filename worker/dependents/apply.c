@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See apply.h. */
 #include "worker/dependents/apply.h"
 
 #include <errno.h>
@@ -76,9 +75,7 @@ static const struct shown_child *find_shown(const struct dependents *dependents,
 {
         char key[IDENTITY_KEY_MAX + 1];
 
-        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
-                 dependent->namespace_name[0] ? "/" : "", dependent->name);
-        return shown_find(&dependents->run->shown, owned, key);
+        return shown_find(&dependents->run->shown, owned, dependent_key(dependent, key));
 }
 
 static void refuse(struct dependents *dependents, struct dependent *dependent, const char *why)
@@ -460,10 +457,7 @@ static int own_fields_body(const struct dependents *dependents, const struct dep
         const char *name = dependents->owner.operator_name;
         int r;
 
-        text_append_string(out, "{\"metadata\":{\"uid\":");
-        text_json_string(out, dependent->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, dependent->version);
+        text_json(out, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", dependent->uid, dependent->version);
         r = managed_fields_rename(dependent->before, name, name, true, out);
         text_append_string(out, "}}");
         return r < 0 ? r : out->failed ? -ENOMEM : 0;

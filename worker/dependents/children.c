@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "worker/confine.h"
 #include "worker/dependents/apply.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/rollback.h"
 #include "worker/dependents/parked/wait.h"
@@ -22,7 +20,6 @@
 #include "worker/dependents/remember.h"
 #include "worker/run/related.h"
 #include "worker/write/object.h"
-#include "worker/write/refusal.h"
 
 /* ---- failures */
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dependent.h. */
 #include "worker/dependents/dependent.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/sha256.h"
-#include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "worker/dependents/ownership.h"
 #include "worker/dependents/parked/managed-fields.h"
@@ -128,31 +126,23 @@ static int decode(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-static int take_wrapped(struct span key, struct span value, void *userdata)
-{
-        struct dependent *dependent = userdata;
-        bool is_true = value.size == strlen("true") && memcmp(value.start, "true", value.size) == 0;
-
-        if (scan_string_equals(key, DEPENDENT_MANIFEST))
-                dependent->text = value;
-        else if (scan_string_equals(key, "adopt"))
-                dependent->adopt = is_true;
-        else if (scan_string_equals(key, "release"))
-                dependent->release = is_true;
-        return 0;
-}
-
 static int add_from_text(struct dependent_list *list, struct span text, size_t index)
 {
         struct dependent dependent = {.index = index};
+        struct span adopt = {0}, release = {0};
+        const struct scan_wanted wanted[] = {
+                {DEPENDENT_MANIFEST, &dependent.text}, {"adopt", &adopt}, {"release", &release}};
         struct scan_object object;
-        int r = scan_members(text, take_wrapped, &dependent);
+        int r = scan_find(text, wanted, ELEMENTS(wanted));
 
-        if (r >= 0 && !dependent.text.start) /* an object by itself, whatever its members are */
-                dependent = (struct dependent){.text = text, .index = index};
+        if (dependent.text.start) {
+                dependent.adopt = scan_is_true(adopt);
+                dependent.release = scan_is_true(release);
+        } else {
+                dependent.text = text; /* an object by itself, whatever its members are */
+        }
         if (r >= 0)
                 r = scan_object(dependent.text.start, dependent.text.size, &object);
-
         if (r >= 0)
                 r = decode(object.api_version, &dependent.api_version);
         if (r >= 0)
@@ -170,22 +160,17 @@ static int add_from_text(struct dependent_list *list, struct span text, size_t i
 
 int dependent_list_from_answer(struct span array, struct dependent_list *ret)
 {
-        const char *position = array.start + 1, *end = array.start + array.size;
         struct dependent_list list = {0};
+        struct scan_walk walk;
+        size_t index = 0;
         int r = 0;
 
-        for (size_t index = 0; r >= 0; index++) {
-                struct span text;
-
-                position += strspn(position, " \t\r\n,");
-                if (position >= end || *position == ']')
-                        break;
-                r = scan_value(position, (size_t)(end - position), &text);
+        SCAN_ELEMENTS(walk, array) {
+                r = add_from_text(&list, walk.value, index++);
                 if (r < 0)
                         break;
-                position = text.start + text.size;
-                r = add_from_text(&list, text, index);
         }
+        r = r < 0 ? r : walk.status;
         if (r < 0) {
                 dependent_list_done(&list);
                 return r;
@@ -390,15 +375,10 @@ bool dependent_may_refer(const struct dependent_owner *owner, const struct depen
 
 static void write_reference(const struct dependent_owner *owner, struct text *out)
 {
-        text_append_string(out, "\"ownerReferences\":[{\"apiVersion\":");
-        text_json_string(out, owner->api_version);
-        text_append_string(out, ",\"kind\":");
-        text_json_string(out, owner->kind);
-        text_append_string(out, ",\"name\":");
-        text_json_string(out, owner->name);
-        text_append_string(out, ",\"uid\":");
-        text_json_string(out, owner->uid);
-        text_append_string(out, ",\"controller\":true,\"blockOwnerDeletion\":true}]");
+        text_json(
+                out,
+                "\"ownerReferences\":[{\"apiVersion\":?,\"kind\":?,\"name\":?,\"uid\":?,\"controller\":true,\"blockOwnerDeletion\":true}]",
+                owner->api_version, owner->kind, owner->name, owner->uid);
 }
 
 static bool is_empty_object(struct span object)
@@ -417,9 +397,7 @@ static void write_member(const char *map, struct span there, const char *key, co
         } else {
                 text_printf(out, "\"%s\":{", map);
         }
-        text_json_string(out, key);
-        text_append_string(out, ":");
-        text_json_string(out, value);
+        text_json(out, "?:?", key, value);
         text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
 }
 
@@ -502,8 +480,7 @@ void dependent_marks_off(const struct dependent_owner *owner, const char *keep, 
                         if (strcmp(key, keep) == 0)
                                 continue;
                         text_append_string(out, comma);
-                        text_json_string(out, key);
-                        text_append_string(out, ":null");
+                        text_json(out, "?:null", key);
                         comma = ",";
                 }
         } while (bookkeeping_next_word(&list, name, sizeof(name)));
@@ -521,17 +498,10 @@ int dependent_body_to_mark(const struct dependent_owner *owner, const struct dep
         ownership_mark(owner, dependent, &mark);
         if (mark.failed)
                 return -ENOMEM;
-        text_append_string(out, "{\"metadata\":{\"uid\":");
-        text_json_string(out, dependent->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, dependent->version);
+        text_json(out, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", dependent->uid, dependent->version);
         text_printf(out, ",\"labels\":{\"" DEPENDENT_SET_LABEL "\":\"%s\"},\"annotations\":{", owner->set);
         dependent_marks_off(owner, key, out);
-        text_append_string(out, ",");
-        text_json_string(out, key);
-        text_append_string(out, ":");
-        text_json_string(out, mark.data);
-        text_append_string(out, "}");
+        text_json(out, ",?:?}", key, mark.data);
         if (dependent->renamed)
                 r = managed_fields_rename(dependent->before, owner->former_names, owner->operator_name,
                                           false, out);
@@ -550,8 +520,7 @@ static int write_bound(const struct text *body, const char *uid, const char *ver
         place = (size_t)(object.metadata.start + 1 - body->data);
         text_append(out, body->data, place);
         if (uid) {
-                text_append_string(out, "\"uid\":");
-                text_json_string(out, uid);
+                text_json(out, "\"uid\":?", uid);
         }
         if (version) {
                 text_append_string(out, uid ? ",\"resourceVersion\":" : "\"resourceVersion\":");
@@ -582,6 +551,13 @@ bool dependent_is_owner(const struct dependent *dependent, const struct dependen
                strcmp(dependent->namespace_name, owner->namespace_name) == 0 &&
                strcmp(dependent->kind, owner->kind) == 0 &&
                is_same_group(dependent->api_version, owner->api_version);
+}
+
+const char *dependent_key(const struct dependent *dependent, char key[IDENTITY_KEY_MAX + 1])
+{
+        snprintf(key, IDENTITY_KEY_MAX + 1, "%s%s%s", dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
+        return key;
 }
 
 const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size)

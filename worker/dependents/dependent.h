@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kube/path.h"
+#include "object/identity.h"
 #include "object/scan.h"
 
 #define DEPENDENTS_MAX      1000       /* of one object */
@@ -55,7 +56,7 @@ struct dependent {
         char *version;  /* likewise: it is written in this version only */
         char *before;   /* ... and what it was, until it is written; NULL */
         char *previous; /* what we had applied before; NULL: it was not there */
-        char *kept;     /* the id of confidential content (parked/former.h); "": it is lost; NULL: it is not
+        char *kept;     /* the id of confidential content (parked/park.h); "": it is lost; NULL: it is not
                            confidential, or was not there */
         char *shown;    /* its version after our apply, where it is to become ready; "" and NULL: unknown */
         bool lost;      /* it was there, and what it was is not known any more */
@@ -129,5 +130,7 @@ int dependent_body_for(const struct text *body, const char *uid, const char *ver
 /* Appends the same body for an object that must not exist: the API server creates it, or answers 409. */
 int dependent_body_to_create(const struct text *body, struct text *out);
 
+/* Its key in a store; returns the buffer. */
+const char *dependent_key(const struct dependent *dependent, char key[IDENTITY_KEY_MAX + 1]);
 /* "ConfigMap default/a"; returns the buffer. */
 const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dependents.h. */
 #include "worker/dependents/dependents.h"
 
 #include <errno.h>
@@ -13,12 +12,9 @@
 #include "worker/confidential.h"
 #include "worker/kinds.h"
 #include "worker/waiting.h"
-#include "worker/write/object.h"
 #include "worker/write/refusal.h"
 #include "json/difference.h"
 #include "json/json.h"
-
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define APPLY_PATCH  "application/apply-patch+yaml"
 #define MERGE_PATCH  "application/merge-patch+json"
@@ -482,9 +478,8 @@ int dependents_in_store(const struct dependents *dependents, const struct depend
         struct worker_watch *watch = owned ? worker_watch_find(dependents->run->worker, owned->name) : NULL;
         char key[IDENTITY_KEY_MAX + 1];
 
-        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
-                 dependent->namespace_name[0] ? "/" : "", dependent->name);
-        return watch && !owned->metadata_only && store_read(watch->reader, 0, key, ret) >= 0;
+        return watch && !owned->metadata_only &&
+               store_read(watch->reader, 0, dependent_key(dependent, key), ret) >= 0;
 }
 
 /* ---- telling */
@@ -551,8 +546,8 @@ static void add_field(const char *path, const cJSON *before _unused_, const cJSO
 
 bool dependents_name_fields(const char *before, struct span after, bool of_after, char *buffer, size_t size)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *old = json_parse(before, strlen(before));
-        _cleanup_(cJSON_Delete_pointer) cJSON *new = json_parse(after.start, after.size);
+        _cleanup_json_ cJSON *old = json_parse(before, strlen(before));
+        _cleanup_json_ cJSON *new = json_parse(after.start, after.size);
         struct field_list list = {.text = buffer, .room = size, .of_after = of_after};
 
         buffer[0] = '\0';

@@ -74,7 +74,6 @@ struct mark {
 };
 
 struct mark_search {
-        const struct dependent_owner *owner;
         struct span value[4]; /* of made, of adopted; likewise under a former name */
         struct span other;    /* of a mark that another operator has set */
 };
@@ -98,30 +97,25 @@ static bool is_former_key(const struct dependent_owner *owner, struct span key, 
         return false;
 }
 
-static int take_annotation(struct span key, struct span value, void *userdata)
-{
-        struct mark_search *search = userdata;
-        const struct dependent_owner *owner = search->owner;
-
-        if (is_key(key, owner->operator_name, MADE_NAME))
-                search->value[0] = value;
-        else if (is_key(key, owner->operator_name, ADOPTED_NAME))
-                search->value[1] = value;
-        else if (is_former_key(owner, key, MADE_NAME))
-                search->value[2] = value;
-        else if (is_former_key(owner, key, ADOPTED_NAME))
-                search->value[3] = value;
-        else if (bookkeeping_is_key(key, NULL, MADE_NAME) || bookkeeping_is_key(key, NULL, ADOPTED_NAME))
-                search->other = value;
-        return 0;
-}
-
 static bool search_marks(const struct dependent_owner *owner, const struct scan_object *object,
                          struct mark_search *search)
 {
-        search->owner = owner;
-        return object->annotations.start && object->annotations.start[0] == '{' &&
-               scan_members(object->annotations, take_annotation, search) >= 0;
+        struct scan_walk walk;
+
+        SCAN_MEMBERS(walk, object->annotations) {
+                if (is_key(walk.key, owner->operator_name, MADE_NAME))
+                        search->value[0] = walk.value;
+                else if (is_key(walk.key, owner->operator_name, ADOPTED_NAME))
+                        search->value[1] = walk.value;
+                else if (is_former_key(owner, walk.key, MADE_NAME))
+                        search->value[2] = walk.value;
+                else if (is_former_key(owner, walk.key, ADOPTED_NAME))
+                        search->value[3] = walk.value;
+                else if (bookkeeping_is_key(walk.key, NULL, MADE_NAME) ||
+                         bookkeeping_is_key(walk.key, NULL, ADOPTED_NAME))
+                        search->other = walk.value;
+        }
+        return walk.status >= 0;
 }
 
 bool ownership_is_marked(const struct dependent_owner *owner, struct span text)
@@ -228,25 +222,6 @@ static bool is_of_other_operator(const struct dependent_owner *owner, const stru
 
 /* ---- owner references */
 
-struct reference {
-        struct span kind, name, uid, controller;
-};
-
-static int take_member(struct span key, struct span value, void *userdata)
-{
-        struct reference *reference = userdata;
-
-        if (scan_string_equals(key, "kind"))
-                reference->kind = value;
-        else if (scan_string_equals(key, "name"))
-                reference->name = value;
-        else if (scan_string_equals(key, "uid"))
-                reference->uid = value;
-        else if (scan_string_equals(key, "controller"))
-                reference->controller = value;
-        return 0;
-}
-
 struct reference_search {
         const char *ours, *former; /* UIDs; former "": there is none */
         bool is_ours, is_former, others, controlled;
@@ -254,30 +229,31 @@ struct reference_search {
         char controller[300];
 };
 
-static int look_at_reference(struct span element, void *userdata)
+static int look_at_reference(struct span element, struct reference_search *search)
 {
-        struct reference_search *search = userdata;
-        struct reference reference = {0};
-        _cleanup_free_ char *kind = NULL, *name = NULL;
-        int r = element.start[0] == '{' ? scan_members(element, take_member, &reference) : 0;
+        struct span kind = {0}, name = {0}, uid = {0}, controller = {0};
+        const struct scan_wanted wanted[] = {
+                {"kind", &kind}, {"name", &name}, {"uid", &uid}, {"controller", &controller}};
+        _cleanup_free_ char *kind_text = NULL, *name_text = NULL;
+        int r = element.start[0] == '{' ? scan_find(element, wanted, ELEMENTS(wanted)) : 0;
 
-        if (r < 0 || !reference.uid.start)
+        if (r < 0 || !uid.start)
                 return r;
-        if (scan_string_equals(reference.uid, search->ours)) {
+        if (scan_string_equals(uid, search->ours)) {
                 search->is_ours = true;
                 return 0;
         }
-        if (search->former[0] && scan_string_equals(reference.uid, search->former)) {
+        if (search->former[0] && scan_string_equals(uid, search->former)) {
                 search->is_former = true;
                 return 0;
         }
         search->others = true;
-        if (reference.controller.size != strlen("true") ||
-            memcmp(reference.controller.start, "true", 4) != 0)
+        if (!scan_is_true(controller))
                 return 0;
         search->controlled = true;
-        if (scan_string(reference.kind, &kind) >= 0 && scan_string(reference.name, &name) >= 0)
-                snprintf(search->controller, sizeof(search->controller), "%s %s controls it", kind, name);
+        if (scan_string(kind, &kind_text) >= 0 && scan_string(name, &name_text) >= 0)
+                snprintf(search->controller, sizeof(search->controller), "%s %s controls it", kind_text,
+                         name_text);
         return 0;
 }
 
@@ -285,120 +261,59 @@ static int look_at_reference(struct span element, void *userdata)
 
 #define NOT_CREATED "this operator has not created it"
 
-struct manager_search {
-        char *text;
-        size_t size, used;
-};
-
-static int take_manager(struct span key, struct span value, void *userdata)
-{
-        struct manager_search *search = userdata;
-        _cleanup_free_ char *name = NULL;
-
-        if (!scan_string_equals(key, "manager") || scan_string(value, &name) < 0 ||
-            strstr(search->text, name))
-                return 0;
-        search->used += (size_t)snprintf(search->text + search->used, search->size - search->used, "%s%s",
-                                         search->used > 0 ? ", " : NOT_CREATED ": it was written by ", name);
-        if (search->used >= search->size)
-                search->used = search->size - 1;
-        return 0;
-}
-
-static int look_at_entry(struct span element, void *userdata)
-{
-        return element.start[0] == '{' ? scan_members(element, take_manager, userdata) : 0;
-}
-
-struct own_search {
-        const char *name, *former;
-        bool found;
-};
-
-static int look_for_own(struct span key, struct span value, void *userdata)
-{
-        struct own_search *search = userdata;
-
-        search->found =
-                search->found ||
-                (scan_string_equals(key, "manager") &&
-                 (scan_string_equals(value, search->name) || bookkeeping_has_word(search->former, value)));
-        return 0;
-}
-
-static int look_at_own_entry(struct span element, void *userdata)
-{
-        return element.start[0] == '{' ? scan_members(element, look_for_own, userdata) : 0;
-}
-
 /* Whether this operator is a manager of the object: its mark may have been taken off. */
 static bool is_written_by_us(const struct dependent_owner *owner, const struct scan_object *object)
 {
-        struct own_search search = {.name = owner->operator_name, .former = owner->former_names};
+        struct scan_walk walk;
 
-        return object->managed_fields.start && object->managed_fields.start[0] == '[' &&
-               scan_elements(object->managed_fields, look_at_own_entry, &search) >= 0 && search.found;
+        SCAN_ELEMENTS(walk, object->managed_fields) {
+                struct span manager = scan_get(walk.value, "manager");
+
+                if (scan_string_equals(manager, owner->operator_name) ||
+                    bookkeeping_has_word(owner->former_names, manager))
+                        return true;
+        }
+        return false;
 }
 
 static void describe_managers(const struct scan_object *object, struct ownership_view *view)
 {
-        struct manager_search search = {view->holder, sizeof(view->holder), 0};
+        size_t size = sizeof(view->holder), used = 0;
+        struct scan_walk walk;
 
-        snprintf(view->holder, sizeof(view->holder), NOT_CREATED);
-        if (object->managed_fields.start && object->managed_fields.start[0] == '[')
-                (void)scan_elements(object->managed_fields, look_at_entry, &search);
-}
+        snprintf(view->holder, size, NOT_CREATED);
+        SCAN_ELEMENTS(walk, object->managed_fields) {
+                _cleanup_free_ char *name = NULL;
 
-struct writer {
-        struct span manager, time, subresource;
-};
-
-struct writer_search {
-        const char *own;
-        char *text, time[64];
-        size_t size;
-};
-
-static int take_writer(struct span key, struct span value, void *userdata)
-{
-        struct writer *writer = userdata;
-
-        if (scan_string_equals(key, "manager"))
-                writer->manager = value;
-        else if (scan_string_equals(key, "time"))
-                writer->time = value;
-        else if (scan_string_equals(key, "subresource"))
-                writer->subresource = value;
-        return 0;
-}
-
-static int look_at_writer(struct span element, void *userdata)
-{
-        struct writer_search *search = userdata;
-        struct writer writer = {0};
-        _cleanup_free_ char *manager = NULL, *time = NULL;
-        int r = element.start[0] == '{' ? scan_members(element, take_writer, &writer) : 0;
-
-        if (r < 0 || writer.subresource.start || !writer.manager.start || !writer.time.start ||
-            scan_string_equals(writer.manager, search->own))
-                return r;
-        if (scan_string(writer.manager, &manager) >= 0 && scan_string(writer.time, &time) >= 0 &&
-            strcmp(time, search->time) >= 0) {
-                snprintf(search->time, sizeof(search->time), "%s", time);
-                snprintf(search->text, search->size, "by %s", manager);
+                if (scan_string(scan_get(walk.value, "manager"), &name) < 0 || strstr(view->holder, name))
+                        continue;
+                used += (size_t)snprintf(view->holder + used, size - used, "%s%s",
+                                         used > 0 ? ", " : NOT_CREATED ": it was written by ", name);
+                if (used >= size)
+                        used = size - 1;
         }
-        return 0;
 }
 
 void ownership_last_writer(const struct dependent_owner *owner, const char *json, char *buffer, size_t size)
 {
-        struct writer_search search = {.own = owner->operator_name, .text = buffer, .size = size};
         struct scan_object object;
+        struct scan_walk walk;
+        char last[64] = "";
 
         snprintf(buffer, size, "by whom is unknown");
-        if (scan_object(json, strlen(json), &object) >= 0 && object.managed_fields.start &&
-            object.managed_fields.start[0] == '[')
-                (void)scan_elements(object.managed_fields, look_at_writer, &search);
+        if (scan_object(json, strlen(json), &object) < 0)
+                return;
+        SCAN_ELEMENTS(walk, object.managed_fields) {
+                _cleanup_free_ char *manager = NULL, *time = NULL;
+
+                if (scan_get(walk.value, "subresource").start ||
+                    scan_string(scan_get(walk.value, "manager"), &manager) < 0 ||
+                    scan_string(scan_get(walk.value, "time"), &time) < 0 ||
+                    strcmp(manager, owner->operator_name) == 0 || strcmp(time, last) < 0)
+                        continue;
+                snprintf(last, sizeof(last), "%s", time);
+                snprintf(buffer, size, "by %s", manager);
+        }
 }
 
 /* ---- the judgement */
@@ -421,6 +336,7 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
         struct ownership_view view = {0};
         struct reference_search found = {.ours = owner->uid, .former = ""};
         struct scan_object object;
+        struct scan_walk walk;
         struct mark mark = {0};
         size_t uid_size = 0, version_size = 0;
         bool is_marked, is_taken;
@@ -436,10 +352,13 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
         is_marked = find_mark(owner, dependent, &object, &mark, &view);
         if (is_marked && mark.of_owner && strcmp(mark.uid, owner->uid) != 0)
                 found.former = mark.uid;
-        if (object.owner_references.start && object.owner_references.start[0] == '[')
-                r = scan_elements(object.owner_references, look_at_reference, &found);
-        if (r < 0)
-                return r;
+        SCAN_ELEMENTS(walk, object.owner_references) {
+                r = look_at_reference(walk.value, &found);
+                if (r < 0)
+                        return r;
+        }
+        if (walk.status < 0)
+                return walk.status;
         is_taken = !is_marked && is_of_other_operator(owner, dependent, &object);
         found.is_written = !is_taken && is_written_by_us(owner, &object);
         view.whose = judge(owner, is_marked, &mark, &found, &view);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See present.h. */
 #include "worker/dependents/present.h"
 
 #include <errno.h>
@@ -57,9 +56,7 @@ static int show_gone(struct dependents *dependents, const struct dependent *depe
 {
         char key[IDENTITY_KEY_MAX + 1];
 
-        snprintf(key, sizeof(key), "%s%s%s", dependent->namespace_name,
-                 dependent->namespace_name[0] ? "/" : "", dependent->name);
-        return shown_add_gone(&dependents->run->shown, owned, key);
+        return shown_add_gone(&dependents->run->shown, owned, dependent_key(dependent, key));
 }
 
 /* Whether the stores may lack what is true by now: the watch of an owned kind is broken or late, the last run does not

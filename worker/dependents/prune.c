@@ -130,10 +130,7 @@ static int cannot_be_deleted(const struct dependents *dependents, int status)
 
 static void write_bound(const struct ownership_view *view, struct text *out)
 {
-        text_append_string(out, "\"uid\":");
-        text_json_string(out, view->uid);
-        text_append_string(out, ",\"resourceVersion\":");
-        text_json_string(out, view->version);
+        text_json(out, "\"uid\":?,\"resourceVersion\":?", view->uid, view->version);
 }
 
 static int delete_one(struct dependents *dependents, struct dependent *dependent,
@@ -168,43 +165,26 @@ static int delete_one(struct dependents *dependents, struct dependent *dependent
 
 /* ---- letting go */
 
-struct uid_search {
-        struct span uid;
-};
-
-static int take_uid(struct span key, struct span value, void *userdata)
+/* All but ours. */
+static int keep_references(struct span references, const char *uid, struct text *out)
 {
-        struct uid_search *search = userdata;
+        struct scan_walk walk;
+        bool any = false;
 
-        if (scan_string_equals(key, "uid"))
-                search->uid = value;
-        return 0;
-}
-
-struct references_left {
-        const char *uid; /* ours */
-        struct text *out;
-        bool any;
-};
-
-static int keep_reference(struct span element, void *userdata)
-{
-        struct references_left *left = userdata;
-        struct uid_search search = {0};
-
-        if (element.start[0] == '{' && scan_members(element, take_uid, &search) >= 0 &&
-            scan_string_equals(search.uid, left->uid))
-                return 0;
-        text_append_string(left->out, left->any ? "," : "");
-        left->any = true;
-        return text_append(left->out, element.start, element.size);
+        SCAN_ELEMENTS(walk, references) {
+                if (scan_string_equals(scan_get(walk.value, "uid"), uid))
+                        continue;
+                text_append_string(out, any ? "," : "");
+                text_append(out, walk.value.start, walk.value.size);
+                any = true;
+        }
+        return walk.status;
 }
 
 /* Takes off our reference, label and marks; what the object is otherwise stays. */
 static int release_body(const struct dependents *dependents, const struct ownership_view *view,
                         const char *json, struct text *out)
 {
-        struct references_left left = {.uid = dependents->owner.uid, .out = out};
         struct scan_object object;
         int r = scan_object(json, strlen(json), &object);
 
@@ -217,7 +197,7 @@ static int release_body(const struct dependents *dependents, const struct owners
         text_append_string(out, "}");
         if (object.owner_references.start && object.owner_references.start[0] == '[') {
                 text_append_string(out, ",\"ownerReferences\":[");
-                r = scan_elements(object.owner_references, keep_reference, &left);
+                r = keep_references(object.owner_references, dependents->owner.uid, out);
                 text_append_string(out, "]");
         }
         text_append_string(out, "}}");
@@ -279,22 +259,17 @@ static void tell_left(const struct dependents *dependents, const struct dependen
 /* The answer names it as another kind: one object may be served by two groups. */
 static bool is_applied_elsewhere(const struct dependents *dependents, const struct ownership_view *view)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *wanted = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(wanted, dependents->wanted.item, dependents->wanted.count)
                 if (wanted->applied && wanted->uid && strcmp(wanted->uid, view->uid) == 0)
                         return true;
-        }
         return false;
 }
 
 static bool is_to_be_released(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].release &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && wanted->release;
 }
 
 /* The object goes, and its children are to stay: it says so, or the garbage collector has taken our reference off. Children
@@ -382,11 +357,9 @@ static int find_place(struct dependents *dependents, struct dependent *dependent
 
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (!dependents->wanted.item[i].release &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && !wanted->release;
 }
 
 static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)

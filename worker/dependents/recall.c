@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See recall.h. */
 #include "worker/dependents/recall.h"
 
 #include <errno.h>
@@ -88,8 +87,7 @@ static uint64_t hash_of(const struct dependent_list *list)
 {
         uint64_t sum = 0;
 
-        for (size_t i = 0; i < list->count; i++) {
-                const struct dependent *item = &list->item[i];
+        FOREACH_ARRAY(item, list->item, list->count) {
                 char name[1400];
                 int size = snprintf(name, sizeof(name), "%s/%s/%s/%s", item->api_version, item->kind,
                                     item->namespace_name, item->name);
@@ -246,14 +244,11 @@ int recall_doubt(struct dependents *dependents)
 /* Those that were not found by their label, where it was looked for, are no children. */
 static void settle_doubted(struct dependents *dependents)
 {
-        for (size_t i = 0; i < dependents->known.count; i++) {
-                struct dependent *item = &dependents->known.item[i];
-
+        FOREACH_ARRAY(item, dependents->known.item, dependents->known.count)
                 item->settled =
                         item->settled ||
                         (item->doubted && is_before(&dependents->lost, dependents->lost.count,
                                                     item->api_version, item->kind, item->namespace_name));
-        }
 }
 
 /* ---- both */

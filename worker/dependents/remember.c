@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remember.h. */
 #include "worker/dependents/remember.h"
 
 #include <errno.h>
@@ -83,12 +82,9 @@ static int join_record(struct dependents *dependents)
         if (r >= 0)
                 (void)confine_list(dependents->run, &dependents->known);
         dependent_list_done(&found);
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                struct dependent *dependent = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(dependent, dependents->wanted.item, dependents->wanted.count)
                 dependent->recorded =
                         dependent->recorded && dependent_list_has(&dependents->known, dependent);
-        }
         return r;
 }
 
@@ -99,8 +95,7 @@ static bool is_foreign_news(const struct dependent *dependent)
 
 static void add_member(struct text *body, const char *key, const struct text *value)
 {
-        text_json_string(body, key);
-        text_append_string(body, ":");
+        text_json(body, "?:", key);
         if (value->size > 0)
                 text_json_string(body, value->data);
         else
@@ -117,11 +112,8 @@ static int record_body(struct dependents *dependents, const struct text *record,
                 text_append_string(&set, dependents->owner.set);
                 text_append_string(&tooling, NOTES_TOOLING);
         }
-        text_append_string(body, "{\"metadata\":{\"uid\":");
-        text_json_string(body, dependents->owner.uid);
-        text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, object_version(dependents->run));
-        text_append_string(body, ",\"labels\":{");
+        text_json(body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"labels\":{", dependents->owner.uid,
+                  object_version(dependents->run));
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
         add_member(body, dependents->run->watch->config->children_key, record);
@@ -174,26 +166,26 @@ int remember_check_set(struct run *run)
 
 /* ---- whether there is room for it */
 
-struct annotation_count {
-        const char *record_key;
-        size_t size; /* bytes of the keys and values of others */
-};
-
-static int count_annotation(struct span key, struct span value, void *userdata)
+/* Adds the bytes of the keys and values of others. */
+static int count_annotations(struct span annotations, const char *record_key, size_t *size)
 {
-        struct annotation_count *count = userdata;
-        _cleanup_free_ char *name = NULL, *text = NULL;
-        int r;
+        struct scan_walk walk;
 
-        if (scan_string_equals(key, count->record_key) || scan_string_equals(key, TOOLING_KEY) ||
-            scan_string_equals(key, GROUP_KINDS_KEY))
-                return 0;
-        r = scan_string(key, &name);
-        if (r >= 0)
-                r = scan_string(value, &text);
-        if (r >= 0)
-                count->size += strlen(name) + strlen(text);
-        return r;
+        SCAN_MEMBERS(walk, annotations) {
+                _cleanup_free_ char *name = NULL, *text = NULL;
+                int r;
+
+                if (scan_string_equals(walk.key, record_key) || scan_string_equals(walk.key, TOOLING_KEY) ||
+                    scan_string_equals(walk.key, GROUP_KINDS_KEY))
+                        continue;
+                r = scan_string(walk.key, &name);
+                if (r >= 0)
+                        r = scan_string(walk.value, &text);
+                if (r < 0)
+                        return r;
+                *size += strlen(name) + strlen(text);
+        }
+        return walk.status;
 }
 
 /* Annotations of others count as well. This is no fault of the operator: somebody
@@ -201,15 +193,15 @@ static int count_annotation(struct span key, struct span value, void *userdata)
 static int check_room(struct run *run, size_t ours)
 {
         const char *key = run->watch->config->children_key;
-        struct annotation_count count = {.record_key = key};
         struct scan_object object;
+        size_t others = 0;
         const char *json = object_json(run);
         int r = scan_object(json, strlen(json), &object);
 
         ours += strlen(key) + strlen(GROUP_KINDS_KEY) + strlen(TOOLING_KEY) + strlen(NOTES_TOOLING);
-        if (r >= 0 && object.annotations.start && object.annotations.start[0] == '{')
-                r = scan_members(object.annotations, count_annotation, &count);
-        if (r < 0 || ours + count.size <= ANNOTATIONS_MAX)
+        if (r >= 0)
+                r = count_annotations(object.annotations, key, &others);
+        if (r < 0 || ours + others <= ANNOTATIONS_MAX)
                 return r;
         if (ours > ANNOTATIONS_MAX)
                 return run_finish(
@@ -220,7 +212,7 @@ static int check_room(struct run *run, size_t ours)
         return run_finish(run, RESULT_PERMANENT,
                           "the list of its children has no room on the object: it takes %zu bytes, the "
                           "object's other annotations %zu, and all together no more than 256 KiB",
-                          ours, count.size);
+                          ours, others);
 }
 
 /* Children of the answer, and known ones that are not settled yet. */

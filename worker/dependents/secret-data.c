@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See secret-data.h. */
 #include "worker/dependents/secret-data.h"
 
 #include <errno.h>
@@ -12,56 +11,12 @@ struct name_list {
         size_t count, allocated;
 };
 
-struct secret {
-        struct span data, string_data;
-        struct name_list names;
-        struct text *out;
-        bool first;
-};
-
-static void add(struct secret *secret, struct span key)
+static void add(struct span key, bool *first, struct text *out)
 {
-        text_append_string(secret->out, secret->first ? "" : ",");
-        text_append(secret->out, key.start, key.size);
-        text_append_string(secret->out, ":");
-        secret->first = false;
-}
-
-static int take_member(struct span key, struct span value, void *userdata)
-{
-        struct secret *secret = userdata;
-
-        if (scan_string_equals(key, "data"))
-                secret->data = value;
-        else if (scan_string_equals(key, "stringData"))
-                secret->string_data = value;
-        return 0;
-}
-
-static int copy_member(struct span key, struct span value, void *userdata)
-{
-        struct secret *secret = userdata;
-
-        if (!scan_string_equals(key, "data") && !scan_string_equals(key, "stringData")) {
-                add(secret, key);
-                text_append(secret->out, value.start, value.size);
-        }
-        return 0;
-}
-
-static int encode_entry(struct span key, struct span value, void *userdata)
-{
-        struct secret *secret = userdata;
-        _cleanup_free_ char *text = NULL;
-        int r = scan_string(value, &text);
-
-        if (r < 0)
-                return r;
-        add(secret, key);
-        text_append_string(secret->out, "\"");
-        text_append_base64(secret->out, text);
-        text_append_string(secret->out, "\"");
-        return 0;
+        text_append_string(out, *first ? "" : ",");
+        text_append(out, key.start, key.size);
+        text_append_string(out, ":");
+        *first = false;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -69,10 +24,9 @@ static int compare_names(const void *a, const void *b)
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int add_name(struct span key, struct span value _unused_, void *userdata)
+static int add_name(struct name_list *list, struct span key)
 {
-        struct name_list *list = userdata;
-        char *name, **grown;
+        char **grown;
         int r;
 
         if (list->count == list->allocated) {
@@ -82,9 +36,8 @@ static int add_name(struct span key, struct span value _unused_, void *userdata)
                 list->name = grown;
                 list->allocated = 2 * list->allocated + 16;
         }
-        r = scan_string(key, &name);
-        if (r >= 0)
-                list->name[list->count++] = name;
+        r = scan_string(key, &list->name[list->count]);
+        list->count += r >= 0;
         return r;
 }
 
@@ -96,31 +49,59 @@ static void names_done(struct name_list *list)
 }
 
 /* An entry of stringData overrides the one of the same key in data. */
-static int copy_entry(struct span key, struct span value, void *userdata)
+static int copy_data(struct span data, const struct name_list *overridden, bool *first, struct text *out)
 {
-        struct secret *secret = userdata;
-        _cleanup_free_ char *name = NULL;
-        int r = scan_string(key, &name);
+        struct scan_walk walk;
 
-        if (r < 0)
-                return r;
-        if (secret->names.count > 0 &&
-            bsearch(&name, secret->names.name, secret->names.count, sizeof(name), compare_names))
-                return 0;
-        add(secret, key);
-        text_append(secret->out, value.start, value.size);
-        return 0;
+        SCAN_MEMBERS(walk, data) {
+                _cleanup_free_ char *name = NULL;
+                int r = scan_string(walk.key, &name);
+
+                if (r < 0)
+                        return r;
+                if (overridden->count > 0 &&
+                    bsearch(&name, overridden->name, overridden->count, sizeof(name), compare_names))
+                        continue;
+                add(walk.key, first, out);
+                text_append(out, walk.value.start, walk.value.size);
+        }
+        return walk.status;
 }
 
-static int copy_entries(struct secret *secret)
+static int encode_string_data(struct span string_data, bool *first, struct text *out)
 {
-        int r = scan_members(secret->string_data, add_name, &secret->names);
+        struct scan_walk walk;
 
-        if (r < 0)
-                return r;
-        if (secret->names.count > 0)
-                qsort(secret->names.name, secret->names.count, sizeof(char *), compare_names);
-        return scan_members(secret->data, copy_entry, secret);
+        SCAN_MEMBERS(walk, string_data) {
+                _cleanup_free_ char *text = NULL;
+                int r = scan_string(walk.value, &text);
+
+                if (r < 0)
+                        return r;
+                add(walk.key, first, out);
+                text_append_string(out, "\"");
+                text_append_base64(out, text);
+                text_append_string(out, "\"");
+        }
+        return walk.status;
+}
+
+static int write_data(struct span data, struct span string_data, struct text *out)
+{
+        _cleanup_(names_done) struct name_list names = {0};
+        struct scan_walk walk;
+        bool first = true;
+        int r = 0;
+
+        SCAN_MEMBERS(walk, string_data) {
+                r = add_name(&names, walk.key);
+                if (r < 0)
+                        return r;
+        }
+        if (names.count > 0)
+                qsort(names.name, names.count, sizeof(char *), compare_names);
+        r = walk.status < 0 ? walk.status : copy_data(data, &names, &first, out);
+        return r < 0 ? r : encode_string_data(string_data, &first, out);
 }
 
 static bool is_object(struct span value)
@@ -130,20 +111,22 @@ static bool is_object(struct span value)
 
 int secret_data_body(struct span object, struct text *out)
 {
-        struct secret secret = {.out = out, .first = true};
-        int r = scan_members(object, take_member, &secret);
+        struct span data = {0}, string_data = {0};
+        const struct scan_wanted wanted[] = {{"data", &data}, {"stringData", &string_data}};
+        struct scan_walk walk;
+        bool first = true;
+        int r = scan_find(object, wanted, ELEMENTS(wanted));
 
-        if (r < 0 || !is_object(secret.string_data) || (secret.data.start && !is_object(secret.data)))
+        if (r < 0 || !is_object(string_data) || (data.start && !is_object(data)))
                 return r < 0 ? r : 0;
         text_append_string(out, "{");
-        r = scan_members(object, copy_member, &secret);
+        SCAN_MEMBERS(walk, object)
+                if (!scan_string_equals(walk.key, "data") && !scan_string_equals(walk.key, "stringData")) {
+                        add(walk.key, &first, out);
+                        text_append(out, walk.value.start, walk.value.size);
+                }
         text_append_string(out, ",\"data\":{");
-        secret.first = true;
-        if (r >= 0 && secret.data.start)
-                r = copy_entries(&secret);
-        names_done(&secret.names);
-        if (r >= 0)
-                r = scan_members(secret.string_data, encode_entry, &secret);
+        r = write_data(data, string_data, out);
         text_append_string(out, "}}");
         if (r == -EBADMSG) { /* a value is no string, or holds a NUL: the API server will refuse it */
                 text_clear(out);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See condition.h. */
 #include "worker/write/condition.h"
 
 #include <errno.h>
@@ -104,7 +103,7 @@ static cJSON *find(const cJSON *list, const char *type)
 
         cJSON_ArrayForEach(item, list)
         {
-                const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "type"));
+                const char *text = json_text_of(item, "type");
 
                 if (text && strcmp(text, type) == 0)
                         return item;
@@ -140,42 +139,26 @@ int conditions_check(const cJSON *list, struct error *error)
         return 0;
 }
 
-static const char *text_of(const cJSON *item, const char *key)
-{
-        return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, key));
-}
-
 struct condition condition_read(const cJSON *item)
 {
         return (struct condition){
-                .type = text_of(item, "type"),
-                .status = text_of(item, "status"),
-                .reason = text_of(item, "reason"),
-                .message = text_of(item, "message"),
+                .type = json_text_of(item, "type"),
+                .status = json_text_of(item, "status"),
+                .reason = json_text_of(item, "reason"),
+                .message = json_text_of(item, "message"),
         };
 }
 
 /* ---- merging */
 
-static int find_list(struct span key, struct span value, void *userdata)
-{
-        struct span *list = userdata;
-
-        if (scan_string_equals(key, "conditions"))
-                *list = value;
-        return 0;
-}
-
 cJSON *conditions_of(const char *json)
 {
         struct scan_object object;
-        struct span list = {0};
-        int r = scan_object(json, strlen(json), &object);
+        struct span list;
 
-        if (r >= 0 && object.status.start && object.status.start[0] == '{')
-                r = scan_members(object.status, find_list, &list);
-        if (r < 0)
+        if (scan_object(json, strlen(json), &object) < 0)
                 return NULL;
+        list = scan_get(object.status, "conditions");
         return list.start && list.start[0] == '[' ? json_parse(list.start, list.size) : cJSON_CreateArray();
 }
 
@@ -183,9 +166,8 @@ static int put(cJSON *item, const char *key, cJSON *value)
 {
         if (!value)
                 return -ENOMEM;
-        if (cJSON_GetObjectItemCaseSensitive(item, key)
-                    ? cJSON_ReplaceItemInObjectCaseSensitive(item, key, value)
-                    : cJSON_AddItemToObject(item, key, value))
+        if (json_member(item, key) ? cJSON_ReplaceItemInObjectCaseSensitive(item, key, value)
+                                   : cJSON_AddItemToObject(item, key, value))
                 return 0;
         cJSON_Delete(value);
         return -ENOMEM;
@@ -193,7 +175,7 @@ static int put(cJSON *item, const char *key, cJSON *value)
 
 static bool says(const cJSON *item, const char *key, const char *text)
 {
-        const char *said = text_of(item, key);
+        const char *said = json_text_of(item, key);
 
         return said && strcmp(said, text) == 0;
 }
@@ -223,7 +205,7 @@ int condition_set(cJSON *list, const struct condition *condition, int64_t genera
                         return -ENOMEM;
                 }
         }
-        if (!says(item, "status", condition->status) || !text_of(item, "lastTransitionTime"))
+        if (!says(item, "status", condition->status) || !json_text_of(item, "lastTransitionTime"))
                 r = put_text(item, "lastTransitionTime", now);
         if (r >= 0)
                 r = put_text(item, "type", condition->type);

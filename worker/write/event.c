@@ -11,10 +11,10 @@
 #include "kube/path.h"
 #include "worker/confidential.h"
 #include "worker/dependents/dependents.h"
-#include "worker/run-state.h"
 #include "worker/write/refusal.h"
 #include "worker/write/series.h"
 #include "worker/write/status.h"
+#include "json/json.h"
 
 #define WAITING_MAX  64
 #define NOTE_MAX     1024 /* bytes; the API's limit */
@@ -206,12 +206,6 @@ static void append_series(struct text *out, const struct series *series)
         text_append_string(out, "}");
 }
 
-static void append_member(struct text *out, const char *key, const char *value)
-{
-        text_printf(out, ",\"%s\":", key);
-        text_json_string(out, value);
-}
-
 struct event {
         const struct record_watch *watch;
         const char *key, *uid, *version; /* version: "" and NULL: unknown */
@@ -233,27 +227,20 @@ static void write_event(const struct recorder *recorder, const struct event *eve
         char note[NOTE_MAX + 1];
 
         cut_note(note, event->note);
-        text_append_string(
-                out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
-        text_json_string(out, series->name);
-        append_member(out, "namespace", series->namespace_name);
-        text_append_string(out, "},\"eventTime\":");
+        text_json(out,
+                  "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\","
+                  "\"metadata\":{\"name\":?,\"namespace\":?},\"eventTime\":",
+                  series->name, series->namespace_name);
         append_time(out, realtime_of(series->last));
-        append_member(out, "reportingController", recorder->worker->config->operator_name);
-        append_member(out, "reportingInstance", recorder->instance);
-        append_member(out, "type", event->type);
-        append_member(out, "reason", event->reason);
-        append_member(out, "action", event->action);
-        append_member(out, "note", note);
-        text_append_string(out, ",\"regarding\":{\"apiVersion\":");
-        text_json_string(out, watch->api_version);
-        append_member(out, "kind", watch->kind);
+        text_json(out,
+                  ",\"reportingController\":?,\"reportingInstance\":?,\"type\":?,\"reason\":?,\"action\":?,"
+                  "\"note\":?,\"regarding\":{\"apiVersion\":?,\"kind\":?,\"name\":?,\"uid\":?",
+                  recorder->worker->config->operator_name, recorder->instance, event->type, event->reason,
+                  event->action, note, watch->api_version, watch->kind, object_name, event->uid);
         if (object_namespace[0])
-                append_member(out, "namespace", object_namespace);
-        append_member(out, "name", object_name);
-        append_member(out, "uid", event->uid);
+                text_json(out, ",\"namespace\":?", object_namespace);
         if (event->version && event->version[0])
-                append_member(out, "resourceVersion", event->version);
+                text_json(out, ",\"resourceVersion\":?", event->version);
         text_append_string(out, "}}");
 }
 
@@ -442,7 +429,7 @@ static void record(struct recorder *recorder, const struct event *event)
 
 static const char *text_or(const cJSON *item, const char *key, const char *otherwise)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, key));
+        const char *text = json_text_of(item, key);
 
         return text ? text : otherwise;
 }
@@ -473,9 +460,7 @@ static void record_writes(struct recorder *recorder, const struct run *run, stru
         char note[NOTE_MAX + 1];
 
         event.type = "Normal";
-        for (size_t i = 0; i < run->writes.count; i++) {
-                const struct record_write *write = &run->writes.item[i];
-
+        FOREACH_ARRAY(write, run->writes.item, run->writes.count) {
                 if (!reason[write->what] || (write->what != CHILD_ADOPTED && !all))
                         continue;
                 snprintf(note, sizeof(note), "%s was %s", write->object, child_write_name(write->what));

@@ -32,22 +32,9 @@ static int show_current(struct run *run)
 }
 
 struct finalizers {
-        const struct run *run;
         struct text all; /* the new list without ours, with commas between */
         bool has_ours;
 };
-
-static int take_finalizer(struct span name, void *userdata)
-{
-        struct finalizers *finalizers = userdata;
-
-        if (bookkeeping_has_word(finalizers->run->watch->config->finalizers, name)) {
-                finalizers->has_ours = true;
-                return 0;
-        }
-        text_append_string(&finalizers->all, finalizers->all.size > 0 ? "," : "");
-        return text_append(&finalizers->all, name.start, name.size);
-}
 
 static void add_finalizer(struct text *all, const char *name)
 {
@@ -61,12 +48,21 @@ static int finalizers_read(const struct run *run, struct finalizers *ret)
 {
         const char *json = object_json(run);
         struct scan_object object;
+        struct scan_walk walk;
         int r = scan_object(json, strlen(json), &object);
 
-        *ret = (struct finalizers){.run = run};
-        if (r >= 0 && object.finalizers.start && object.finalizers.start[0] == '[')
-                r = scan_elements(object.finalizers, take_finalizer, ret);
-        return r < 0 ? r : ret->all.failed ? -ENOMEM : 0;
+        *ret = (struct finalizers){0};
+        if (r < 0)
+                return r;
+        SCAN_ELEMENTS(walk, object.finalizers) {
+                if (bookkeeping_has_word(run->watch->config->finalizers, walk.value)) {
+                        ret->has_ours = true;
+                        continue;
+                }
+                text_append_string(&ret->all, ret->all.size > 0 ? "," : "");
+                text_append(&ret->all, walk.value.start, walk.value.size);
+        }
+        return walk.status < 0 ? walk.status : ret->all.failed ? -ENOMEM : 0;
 }
 
 int finalizer_is_there(struct run *run)
@@ -115,11 +111,8 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         struct finalizers finalizers;
         int r = finalizers_read(run, &finalizers);
 
-        text_append_string(body, "{\"metadata\":{\"uid\":");
-        text_json_string(body, run->order->uid);
-        text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, object_version(run));
-        text_append_string(body, ",\"finalizers\":[");
+        text_json(body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"finalizers\":[", run->order->uid,
+                  object_version(run));
         if (with_ours)
                 add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
         text_append(body, finalizers.all.data, finalizers.all.size);
@@ -199,11 +192,7 @@ static bool rename_notes(const struct run *run, struct text *annotations)
                                 continue;
                         any = true;
                         text_append_string(annotations, annotations->size > 0 ? "," : "");
-                        text_json_string(annotations, key);
-                        text_append_string(annotations, ":null,");
-                        text_json_string(annotations, new_key);
-                        text_append_string(annotations, ":");
-                        text_json_string(annotations, value);
+                        text_json(annotations, "?:null,?:?", key, new_key, value);
                 }
         return any;
 }
@@ -223,10 +212,8 @@ int notes_rename(struct run *run)
         int r = finalizers_read(run, &finalizers);
 
         (void)rename_notes(run, &annotations);
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, run->order->uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, object_version(run));
+        text_json(&body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", run->order->uid,
+                  object_version(run));
         if (finalizers.has_ours && !object_is_deleting(run) && run->watch->config->finalizer) {
                 add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
                 text_append_string(&body, ",\"finalizers\":[");
@@ -285,14 +272,11 @@ int orphan_send(struct run *run)
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r;
 
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, run->order->uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, object_version(run));
+        text_json(&body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", run->order->uid,
+                  object_version(run));
         text_printf(&body,
                     ",\"annotations\":{\"%s/" ORPHANED_NAME "\":", run->worker->config->operator_name);
-        text_json_string(&body, run->order->uid);
-        text_append_string(&body, "}}}");
+        text_json(&body, "?}}}", run->order->uid);
         r = body.failed ? -ENOMEM : patch_send(run, NULL, &body, true, &answer);
         if (r < 0 || kube_error_is_not_found(&answer.response.error))
                 return r;

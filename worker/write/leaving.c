@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See leaving.h. */
 #include "worker/write/leaving.h"
 
 #include <inttypes.h>
@@ -7,14 +6,14 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "object/fingerprint.h"
-#include "object/namespace.h"
+#include "object/confined.h"
 #include "selector/requirement.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/write/object.h"
 
-#define TOLD        "left:" /* what the ledger keeps for the run: since when it waits */
+#define TOLD "left:" /* what the ledger keeps for the run: since when it waits */
+
 /* The supervisor lets the run look at once when another watch has news of the object or has run for it. These
  * are for what nobody tells. */
 #define SOON_USEC   (10 * USEC_PER_SEC)

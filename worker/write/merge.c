@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h. */
 #include "worker/write/merge.h"
 
 #include <errno.h>
@@ -64,7 +63,7 @@ static enum merge_effect compare_objects(const cJSON *a, const cJSON *b)
                 return MERGE_UNSURE;
         cJSON_ArrayForEach(item, a)
         {
-                const cJSON *other = cJSON_GetObjectItemCaseSensitive(b, item->string);
+                const cJSON *other = json_member(b, item->string);
 
                 effect = worse(effect, other ? compare(item, other) : MERGE_CHANGES);
                 if (effect == MERGE_CHANGES)
@@ -103,7 +102,7 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
                 return MERGE_UNSURE;
         cJSON_ArrayForEach(member, patch)
         {
-                const cJSON *old = cJSON_GetObjectItemCaseSensitive(target, member->string);
+                const cJSON *old = json_member(target, member->string);
 
                 if (!cJSON_IsNull(member))
                         effect = worse(effect, merge_effect(old, member));
@@ -115,32 +114,18 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
         return effect;
 }
 
-struct search {
-        const char *name;
-        struct span found;
-};
-
-static int take_found(struct span key, struct span value, void *userdata)
-{
-        struct search *search = userdata;
-
-        if (scan_string_equals(key, search->name))
-                search->found = value;
-        return 0;
-}
-
 /* Only the compared part is parsed into a tree. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch)
 {
-        struct search search = {.name = member};
+        struct span found = {0};
         struct span target = {json, strlen(json)};
         enum merge_effect effect;
         cJSON *tree;
 
-        if (member && scan_members(target, take_found, &search) < 0)
+        if (member && scan_find(target, &(struct scan_wanted){member, &found}, 1) < 0)
                 return MERGE_CHANGES;
         if (member) /* no status is the same as an empty one */
-                target = search.found.start ? search.found : (struct span){"{}", 2};
+                target = found.start ? found : (struct span){"{}", 2};
         tree = json_parse(target.start, target.size);
         effect = merge_effect(tree, patch);
         cJSON_Delete(tree);
@@ -177,10 +162,7 @@ static int lock(struct span patch, const char *uid, const char *version, struct 
         metadata = object.metadata;
         if (!metadata.start)
                 text_append_string(&member, "\"metadata\":{");
-        text_append_string(&member, "\"uid\":");
-        text_json_string(&member, uid);
-        text_append_string(&member, ",\"resourceVersion\":");
-        text_json_string(&member, version);
+        text_json(&member, "\"uid\":?,\"resourceVersion\":?", uid, version);
         if (!metadata.start) {
                 r = text_append_string(&member, "}");
                 put_into(object.whole, &member, out);
@@ -199,9 +181,7 @@ int merge_body(const char *member, struct span patch, const char *uid, const cha
         int r;
 
         if (member) {
-                text_append_string(&whole, "{");
-                text_json_string(&whole, member);
-                text_append_string(&whole, ":");
+                text_json(&whole, "{?:", member);
         }
         text_append(&whole, patch.start, patch.size);
         text_append_string(&whole, member ? "}" : "");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See object.h. */
 #include "worker/write/object.h"
 
 #include <errno.h>

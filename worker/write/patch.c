@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See patch.h. */
 #include "worker/write/patch.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See refusal.h. */
 #include "worker/write/refusal.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "object/keyed-hash.h"
 
 /* The spam guard's bucket of one object, or one namespace. */

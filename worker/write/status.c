@@ -20,6 +20,7 @@
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
 #include "worker/write/refusal.h"
+#include "json/json.h"
 
 /* A merge patch of the status, with conditions. */
 struct status {
@@ -147,7 +148,7 @@ static bool changes_something(const struct run *run, const struct status *status
 /* Why the answer's conditions cannot be merged; NULL: they can. */
 static const char *obstacle(const struct run *run)
 {
-        if (run->answer.status && cJSON_GetObjectItemCaseSensitive(run->answer.status, "conditions"))
+        if (run->answer.status && json_member(run->answer.status, "conditions"))
                 return "status.conditions: use the answer's own key `conditions`, where others' are kept";
         if (fingerprint_is_partial(run->object.json, run->object.json_size))
                 return "conditions: the watch has metadataOnly, so the object's own are not known";

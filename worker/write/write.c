@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "object/fingerprint.h"
 #include "worker/confine.h"
 #include "worker/dependents/children.h"
 #include "worker/dependents/dependents.h"

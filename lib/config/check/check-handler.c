@@ -9,7 +9,6 @@
 
 #include "config/check/check-program.h"
 #include "config/read/expand.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "os/file.h"
 
@@ -75,8 +74,7 @@ static bool is_file_name(const char *name)
 static void check_credentials(struct reader *reader, yaml_node_t *node, const char *path,
                               struct config_handler *handler)
 {
-        for (size_t i = 0; i < handler->credentials_count; i++) {
-                struct config_pair *credential = &handler->credentials[i];
+        FOREACH_ARRAY(credential, handler->credentials, handler->credentials_count) {
                 yaml_node_t *place;
                 char key[320];
 
@@ -393,8 +391,7 @@ static void check_environment(struct reader *reader, yaml_node_t *handler_node, 
 {
         yaml_node_t *node = mapping_find(reader, handler_node, "environment");
 
-        for (size_t i = 0; i < handler->environment_count; i++) {
-                struct config_pair *variable = &handler->environment[i];
+        FOREACH_ARRAY(variable, handler->environment, handler->environment_count) {
                 yaml_node_t *place;
                 char key[320];
 

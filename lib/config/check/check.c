@@ -13,7 +13,6 @@
 #include "config/check/check-handler.h"
 #include "config/check/check-program.h"
 #include "config/read/expand.h"
-#include "config/read/node.h"
 #include "config/read/problem.h"
 #include "config/table.h"
 #include "config/watch-notes.h"
@@ -518,9 +517,7 @@ static void check_owned_names(struct reader *reader)
 {
         const struct config *config = reader->config;
 
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *parent = &config->watch[i];
-
+        FOREACH_ARRAY(parent, config->watch, config->watch_count) {
                 for (size_t k = 0; parent->name && k < parent->owns_count + parent->related_count; k++) {
                         _cleanup_free_ char *name = owned_name(parent, k);
 

@@ -14,3 +14,11 @@ void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, c
 /* Notes that a check was not possible. Where the reason is not the configuration, the next start may find it
  * right. error: a negative errno, or the answer of a program that was asked. */
 void note_system_error(struct reader *reader, int error);
+
+/* Nodes of the document that is being read, which owns all that these return. Private to config/. */
+const char *node_text(const yaml_node_t *node); /* NULL: it is no scalar, or NULL */
+
+/* The value of a key. NULL: there is none, or `mapping` is no mapping, or NULL. */
+yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const char *name);
+/* One item of a list, counted from 0. NULL: there are fewer, or `list` is no list, or NULL. */
+yaml_node_t *sequence_item(struct reader *reader, yaml_node_t *list, size_t number);

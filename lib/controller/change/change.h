@@ -4,7 +4,7 @@
  * What a watcher announces. A change is compared with the ledger's row of its object: content that was
  * handled stays at rest, content that failed waits for its backoff, all else is queued. RUN leaves only after
  * the ledger knows that the object was handed out, HANDLED only after it knows that the deletion is done
- * (settle.c).
+ * (controller.c).
  */
 #include "controller/controller.h"
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/duration.h"
-#include "controller/clock.h"
+#include "controller/effects.h"
 #include "object/identity.h"
 
 #define CATCH_UP_USEC (5 * USEC_PER_SEC) /* the store shows our own write within this time */

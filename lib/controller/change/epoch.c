@@ -11,12 +11,11 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "controller/clock.h"
+#include "controller/controller-watch.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
-#include "controller/marks.h"
-#include "ledger/ledger-due.h"
 #include "ledger/ledger-scope.h"
+#include "ledger/rows.h"
 
 #define EPOCH_ROW "%s/epoch" /* no watch has a slash in its name */
 

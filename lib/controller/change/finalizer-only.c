@@ -10,14 +10,13 @@
 
 #include "base/duration.h"
 #include "controller/change/finalizer-only.h"
-#include "controller/clock.h"
+#include "controller/controller-watch.h"
 #include "controller/due/assigned.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/push.h"
 #include "controller/due/retry.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
-#include "controller/marks.h"
 #include "ipc/message-id.h"
 
 /* ---- how often lately, per object */

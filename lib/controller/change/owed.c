@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/owed.h"
-#include "controller/clock.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
 

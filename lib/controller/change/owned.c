@@ -7,11 +7,10 @@
 
 #include "base/duration.h"
 #include "controller/change/owned.h"
-#include "controller/clock.h"
 #include "controller/due/assigned.h"
 #include "controller/due/push.h"
 #include "controller/effects.h"
-#include "controller/reason.h"
+#include "ipc/run-reason.h"
 #include "object/child-kinds.h"
 #include "queue/look.h"
 

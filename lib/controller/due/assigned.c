@@ -40,9 +40,7 @@ struct assignment *assign_find(const struct watch *watch, const char *key, const
 {
         struct controller *controller = watch->controller;
 
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count) {
                 for (size_t j = 0; j < worker->given_count; j++) {
                         const struct queue_run *run = &worker->given[j].run;
 
@@ -61,12 +59,9 @@ bool assign_is_under_way(const struct watch *watch, const char *key, const char 
 
 void assign_recall(struct controller *controller, const char *reason)
 {
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 if (worker_busy_with(worker) > 1 && worker->is_up)
                         controller->effects->recall(controller->userdata, worker, reason);
-        }
 }
 
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/clock.h"
 #include "controller/effects.h"
 #include "ipc/message-id.h"
 

@@ -6,8 +6,6 @@
 
 #include "controller/due/due.h"
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "controller/clock.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/push.h"
 #include "controller/effects.h"

@@ -4,7 +4,6 @@
 
 #include "base/backoff.h"
 #include "base/duration.h"
-#include "controller/controller.h"
 #include "controller/effects.h"
 
 #define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/due/push.h"
 
+#include <string.h>
+
 #include "object/identity.h"
+#include "queue/queue-watch.h"
 
 int push_item(struct watch *watch, struct queue_item item, uint64_t delay_usec)
 {
@@ -42,4 +45,37 @@ int change_push(struct watch *watch, const struct record_change *change, enum ch
         };
 
         return push_item(watch, item, delay_usec);
+}
+
+const char *owned_awaited(const struct watch *parent)
+{
+        const struct controller *controller = parent->controller;
+        const struct config *config = controller->config;
+
+        FOREACH_ARRAY(other, config->watch, config->watch_count) {
+                const struct watch *watch;
+
+                if (!other->owner || strcmp(other->owner, parent->config->name) != 0)
+                        continue;
+                watch = watch_find(controller, other->name);
+                if (!watch || (!watch->synced && watch->health != WATCH_ABSENT))
+                        return other->name;
+        }
+        return NULL;
+}
+
+void pause_apply(struct watch *watch)
+{
+        queue_pause(watch->controller->queue, watch_number(watch),
+                    watch->paused_realtime > 0 || owned_awaited(watch) || watch->awaits_token ||
+                            watch->controller->uninstall.active);
+}
+
+void owned_known(struct watch *watch)
+{
+        struct watch *parent =
+                watch->config->owner ? watch_find(watch->controller, watch->config->owner) : NULL;
+
+        if (parent)
+                pause_apply(parent);
 }

@@ -20,8 +20,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "controller/clock.h"
 #include "controller/due/due.h"
 #include "controller/due/push.h"
 #include "controller/due/retry-kept.h"

@@ -8,3 +8,9 @@ int run_now(struct watch *watch, const char *key, bool release);
 /* Our finalizer comes off without a cleanup, because somebody answers for it; the log keeps who, and why. A worker
  * does it, by a run of its own that starts no handler. All objects: uninstall.h. */
 int release_finalizer(struct watch *watch, const char *key, const char *why, uint64_t user);
+
+/* Watches that somebody has paused. */
+int pause_load(struct watch *watch);
+/* 0: it is so already, 1: it is new. */
+int pause_watch(struct watch *watch, const char *reason, uint64_t user);
+int pause_resume(struct watch *watch, uint64_t user);

@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/due/assigned.h"
-#include "controller/due/may-run.h"
 #include "controller/due/push.h"
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"

@@ -15,15 +15,12 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "controller/change/decision.h"
-#include "controller/clock.h"
 #include "controller/due/assigned.h"
 #include "controller/due/doubt.h"
 #include "controller/effects.h"
-#include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/twin.h"
+#include "ipc/run-reason.h"
 #include "object/identity.h"
 #include "queue/look.h"
 
@@ -197,13 +194,10 @@ struct queue_counts assign_count(const struct controller *controller, const stru
         size_t given = counts.running;
 
         counts.running = 0;
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                const struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 for (size_t j = 0; j < worker->given_count; j++)
                         counts.running += assignment_has_begun(worker, &worker->given[j]) &&
                                           (!watch || worker->given[j].run.watch == watch_number(watch));
-        }
         assert(counts.running <= given);
         counts.queued += given - counts.running;
         return counts;
@@ -228,13 +222,10 @@ static struct worker *next_worker(struct controller *controller)
 {
         struct worker *found = NULL;
 
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 if (worker->filling && is_available(worker) && worker_has_room(worker) &&
                     (!found || worker_busy_with(worker) < worker_busy_with(found)))
                         found = worker;
-        }
         return found;
 }
 
@@ -268,11 +259,8 @@ struct worker *assign_next(struct controller *controller)
 
         if (!assign_may(controller))
                 return NULL;
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 worker->filling |= is_available(worker) && !is_late(worker, now); /* or not sent yet */
-        }
         return next_worker(controller);
 }
 
@@ -370,9 +358,7 @@ static void send_run(struct worker *worker, struct assignment *given)
 
 void assign_send(struct controller *controller)
 {
-        for (size_t i = 0; i < controller->worker_count; i++) {
-                struct worker *worker = &controller->worker[i];
-
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count) {
                 if (!worker->filling || !worker->is_up)
                         continue;
                 controller->effects->batch(controller->userdata, worker, true);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/clock.h"
 #include "controller/due/next-attempt.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"

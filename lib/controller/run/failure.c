@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 
 #include "base/duration.h"
-#include "controller/clock.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"

@@ -20,3 +20,7 @@ struct noted_run {
 
 /* suspects: it ran; alone: and nothing else did. The caller commits. */
 int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone);
+
+/* At the start. lost: just now; else what a former life has noted. */
+int ledger_lost_load(struct controller *controller, bool lost);
+void ledger_lost_review(struct controller *controller); /* nothing has run for a while: maybe it is whole */

@@ -7,26 +7,23 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/finalizer-only.h"
 #include "controller/change/handled.h"
 #include "controller/change/owned.h"
-#include "controller/clock.h"
+#include "controller/controller-watch.h"
 #include "controller/due/assigned.h"
 #include "controller/due/due.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/retry.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
-#include "controller/marks.h"
-#include "controller/reason.h"
-#include "controller/run/assign.h"
 #include "controller/run/blame.h"
 #include "controller/run/failure.h"
 #include "controller/run/outcome.h"
 #include "controller/run/twin.h"
 #include "ipc/message-id.h"
+#include "ipc/run-reason.h"
 #include "queue/queue-watch.h"
 
 static int succeeded(struct ending *ending)

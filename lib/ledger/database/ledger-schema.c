@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ledger/database/checksum.h"
 #include "ledger/database/result.h"
-#include "ledger/database/sql.h"
+#include "ledger/database/sums.h"
 
 /* The format stands in two places of the file: one that changed by itself is damage, not another format. */
 #define APPLICATION_ID 1380142080 /* "RCL" and a zero; the format is added */

@@ -24,7 +24,7 @@
 #define SUMS_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8"
 
 /* An entry's checksum as it should be, and whether the stored one equals it
- * (lib/ledger/database/checksum.h). */
+ * (lib/ledger/database/sums.h). */
 #define ROW_SUM        "row_sum(" ROW_COLUMNS ")"
 #define SCOPE_SUM      "row_sum(watch, scope, cluster)"
 #define PAUSE_SUM      "row_sum(" PAUSE_COLUMNS ")"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ledger/database/checksum.h"
+#include "ledger/database/sums.h"
 #include "ledger/handle/history-entries.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"

@@ -12,7 +12,7 @@
 
 #include "ledger/database/checkpoint.h"
 #include "ledger/database/sums.h"
-#include "ledger/handle/cursor.h"
+#include "ledger/handle/tally.h"
 #include "ledger/row/cache.h"
 
 /* The statements that are prepared once: lib/ledger/handle/statement.c. */

@@ -14,7 +14,7 @@
 #include "ledger/handle/flush.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
-#include "ledger/row/read.h"
+#include "ledger/row/row.h"
 
 #define DIRTY_MAX 100 /* rows that are written at once; more of them would make a turn of the loop long */
 #define ROWS      16  /* that are read at once */

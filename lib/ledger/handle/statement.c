@@ -6,7 +6,7 @@
 
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
-#include "ledger/row/read.h"
+#include "ledger/row/row.h"
 
 #define NAME_PARAMETERS  "?1, ?2, ?3"
 #define STATE_PARAMETERS LEDGER_STATE(COLUMN_PARAMETER)

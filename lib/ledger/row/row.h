@@ -5,6 +5,8 @@
  * lib/ledger/database/columns.h. Texts are never NULL in a row that the ledger gives; NULL reads as "" in a
  * row that it takes. A row that is owned ends with ledger_row_done().
  */
+#include <sqlite3.h>
+
 #include "ipc/message.h"
 #include "ledger/database/columns.h"
 
@@ -40,6 +42,7 @@ void ledger_row_done(struct ledger_row *row);
 
 enum change_kind ledger_row_kind(const struct ledger_row *row); /* the kind of the run that is owed */
 bool ledger_row_is_suspect(const struct ledger_row *row);       /* its object runs alone and last */
+
 /* Clears the knowledge of what was handled, so that the object runs as soon as it is announced. */
 void ledger_row_unknown(struct ledger_row *row);
 
@@ -49,3 +52,11 @@ typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, v
 
 struct row_index row_index(const struct ledger_row *row);
 bool row_index_is_same(const struct row_index *a, const struct row_index *b);
+
+/*
+ * Reading the row on which a statement stands that selects ROW_SELECTED. Texts are borrowed from the
+ * statement until its next step. 0; -EBADMSG: the checksum is wrong; -ENOMEM.
+ */
+int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret);
+/* The same without key and UID, and with the stored checksum. */
+int ledger_borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum);

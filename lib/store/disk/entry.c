@@ -3,14 +3,13 @@
  * The one way in which the writer changes a table, and what it is for: LMDB's pages carry no checksums, so
  * damage between them can hide an object or bring an old one back without a single record being wrong.
  * Therefore the number and the sum of all entries of each table are kept with every transaction, and
- * compared when a life begins (store-check.c).
+ * compared when a life begins (store_verify()).
  */
 #include "store/disk/entry.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "object/hash.h"
 #include "store/disk/generation.h"
 
 #define SUMS_KEY "sums"

@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "os/file.h"
-#include "store/internal.h"
 #include "store/writer.h"
 
 #define READERS_MAX 256

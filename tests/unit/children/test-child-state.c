@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "children/child-state.h"
+#include "children/child-process.h"
 
 static const enum child_state alive[] = {CHILD_STARTING, CHILD_CONFIGURED, CHILD_RUNNING, CHILD_STOPPING};
 

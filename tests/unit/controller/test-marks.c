@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "controller/marks.h"
+#include "controller/controller-watch.h"
 
 #define OBJECTS 20000
 

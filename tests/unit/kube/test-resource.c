@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "kube/discovery.h"
 #include "kube/path.h"
+#include "kube/search.h"
 #include "tests/unit/kube/fixture.h"
 
 static const char document[] =

@@ -17,72 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/duration.h"
-#include "os/descendants.h"
 #include "os/syscall.h"
-#include "process/process.h"
-
-#define DEADLINE_USEC (30 * USEC_PER_SEC)
-#define LONG_USEC     (25 * USEC_PER_SEC)
-
-struct fixture {
-        sd_event *event;
-        struct process *process;
-        struct text input, output;
-        bool done;
-        uint64_t started;
-        enum process_end end;
-        int wait_status, start_error;
-        char *last_line;
-};
-
-static int setup(void **state)
-{
-        struct fixture *fixture = calloc(1, sizeof(*fixture));
-
-        assert_non_null(fixture);
-        assert_true(sd_event_new(&fixture->event) >= 0);
-        *state = fixture;
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        struct fixture *fixture = *state;
-
-        process_free(fixture->process);
-        assert_false(descendants_reap());
-        text_done(&fixture->input);
-        text_done(&fixture->output);
-        free(fixture->last_line);
-        sd_event_unref(fixture->event);
-        free(fixture);
-        return 0;
-}
-
-static void on_line(const char *line _unused_, void *userdata _unused_)
-{
-}
-
-static void on_done(const struct process_result *result, void *userdata)
-{
-        struct fixture *fixture = userdata;
-
-        fixture->done = true;
-        fixture->end = result->end;
-        fixture->wait_status = result->wait_status;
-        fixture->start_error = result->start_error;
-        fixture->last_line = strdup(result->last_line);
-        text_append(&fixture->output, result->output->data, result->output->size);
-}
-
-static void wait_done(struct fixture *fixture)
-{
-        while (!fixture->done) {
-                assert_true(clock_boottime_usec() - fixture->started < DEADLINE_USEC);
-                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-        }
-}
+#include "tests/unit/process/fixture.h"
 
 #define OTHER 65534
 

@@ -15,86 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/duration.h"
-#include "os/descendants.h"
 #include "os/syscall.h"
-#include "process/process.h"
+#include "tests/unit/process/fixture.h"
 #include "tests/unit/valgrind.h"
-
-#define DEADLINE_USEC (30 * USEC_PER_SEC)
-#define LONG_USEC     (25 * USEC_PER_SEC)
-
-struct fixture {
-        sd_event *event;
-        struct process *process;
-        struct text input;
-        struct text lines; /* each with a newline */
-        size_t line_count, longest_line;
-        bool serves, done;
-        uint64_t started, took;
-        /* of the result */
-        enum process_end end;
-        int wait_status;
-        struct text output;
-        bool output_too_large, left_over;
-        char *last_line;
-};
-
-static int setup(void **state)
-{
-        struct fixture *fixture = calloc(1, sizeof(*fixture));
-
-        assert_non_null(fixture);
-        assert_true(sd_event_new(&fixture->event) >= 0);
-        *state = fixture;
-        return 0;
-}
-
-static int teardown(void **state)
-{
-        struct fixture *fixture = *state;
-
-        process_free(fixture->process);
-        assert_false(descendants_reap()); /* whatever the test was: nobody is left */
-        text_done(&fixture->input);
-        text_done(&fixture->lines);
-        text_done(&fixture->output);
-        free(fixture->last_line);
-        sd_event_unref(fixture->event);
-        free(fixture);
-        return 0;
-}
-
-static void on_line(const char *line, void *userdata)
-{
-        struct fixture *fixture = userdata;
-
-        text_printf(&fixture->lines, "%s\n", line);
-        fixture->line_count++;
-        if (strlen(line) > fixture->longest_line)
-                fixture->longest_line = strlen(line);
-}
 
 static void on_answer(const char *line, size_t size _unused_, bool cut _unused_, void *userdata)
 {
         struct fixture *fixture = userdata;
 
         text_printf(&fixture->lines, "> %s\n", line);
-}
-
-static void on_done(const struct process_result *result, void *userdata)
-{
-        struct fixture *fixture = userdata;
-
-        assert_false(fixture->done);
-        fixture->done = true;
-        fixture->took = clock_boottime_usec() - fixture->started;
-        fixture->end = result->end;
-        fixture->wait_status = result->wait_status;
-        fixture->output_too_large = result->output_too_large;
-        fixture->left_over = result->left_over;
-        fixture->last_line = strdup(result->last_line);
-        text_append(&fixture->output, result->output->data, result->output->size);
 }
 
 static void start_with(struct fixture *fixture, const char *script, uint64_t timeout_usec,
@@ -117,18 +46,6 @@ static void start_with(struct fixture *fixture, const char *script, uint64_t tim
         fixture->started = clock_boottime_usec();
         assert_int_equal(process_start(fixture->event, &options, &fixture->process), 0);
         free(argument[2]);
-}
-
-static void turn(struct fixture *fixture)
-{
-        assert_true(clock_boottime_usec() - fixture->started < DEADLINE_USEC);
-        assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-}
-
-static void wait_done(struct fixture *fixture)
-{
-        while (!fixture->done)
-                turn(fixture);
 }
 
 static void wait_line(struct fixture *fixture, const char *line)

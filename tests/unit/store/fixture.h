@@ -16,11 +16,9 @@
 #include <unistd.h>
 
 #include "store/dirty.h"
-#include "store/held.h"
 #include "store/meta.h"
-#include "store/question.h"
+#include "store/owner.h"
 #include "store/reader.h"
-#include "store/store-check.h"
 #include "store/store.h"
 #include "store/writer.h"
 

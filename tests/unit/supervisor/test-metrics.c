@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "controller/counts.h"
+#include "controller/controller-watch.h"
 #include "supervisor/children/child-slot.h"
 
 static void test_histogram(void **state)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "object/namespace.h"
+#include "object/confined.h"
 
 /* Patterns up to the first NULL. */
 static bool match(const char *name, const char *const pattern[])

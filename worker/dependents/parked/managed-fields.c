@@ -11,8 +11,6 @@
 #include "object/bookkeeping.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 /* Counts work: a tenant writes both the lists and the keys that are looked for in them, and must not hold up a worker. */
 struct picking {
         size_t steps; /* members that were looked at, and bytes that were compared */
@@ -25,7 +23,7 @@ static int pick(const cJSON *value, const cJSON *fields, struct picking *picking
 /* "k:{...}": finds the list's element that has these members. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct picking *picking)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_json_ cJSON *wanted = json_parse(keys, strlen(keys));
         size_t count = (size_t)cJSON_GetArraySize(wanted), size = strlen(keys);
         const cJSON *item, *key;
 
@@ -38,7 +36,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct pic
                         return NULL;
 
                 cJSON_ArrayForEach(key, wanted) same =
-                        same && json_equal(key, cJSON_GetObjectItemCaseSensitive(item, key->string));
+                        same && json_equal(key, json_member(item, key->string));
                 if (same)
                         return item;
         }
@@ -48,7 +46,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct pic
 /* "v:...": finds the element of a set. */
 static const cJSON *find_by_value(const cJSON *list, const char *text, struct picking *picking)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(text, strlen(text));
+        _cleanup_json_ cJSON *wanted = json_parse(text, strlen(text));
         size_t size = strlen(text);
         const cJSON *item;
 
@@ -66,11 +64,10 @@ static const cJSON *find_by_value(const cJSON *list, const char *text, struct pi
 /* The key members belong to the element, whichever manager wrote them. */
 static void add_keys(cJSON *element, const char *keys)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_json_ cJSON *wanted = json_parse(keys, strlen(keys));
         const cJSON *key;
 
-        cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) &&
-                                            !cJSON_GetObjectItemCaseSensitive(element, key->string))
+        cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) && !json_member(element, key->string))
                 cJSON_AddItemToObject(element, key->string, cJSON_Duplicate(key, true));
 }
 
@@ -148,22 +145,21 @@ static const cJSON *fields_of(const cJSON *metadata, const char *manager)
 {
         const cJSON *entry;
 
-        cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(metadata, "managedFields"))
+        cJSON_ArrayForEach(entry, json_member(metadata, "managedFields"))
         {
-                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "manager"));
-                const char *operation =
-                        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "operation"));
+                const char *name = json_text_of(entry, "manager");
+                const char *operation = json_text_of(entry, "operation");
 
                 if (name && operation && strcmp(name, manager) == 0 && strcmp(operation, "Apply") == 0 &&
-                    !cJSON_GetObjectItemCaseSensitive(entry, "subresource"))
-                        return cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1");
+                    !json_member(entry, "subresource"))
+                        return json_member(entry, "fieldsV1");
         }
         return NULL;
 }
 
 static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 {
-        cJSON *value = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(object, key), true);
+        cJSON *value = cJSON_Duplicate(json_member(object, key), true);
 
         cJSON_DeleteItemFromObjectCaseSensitive(body, key);
         if (value)
@@ -172,8 +168,8 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 
 int managed_fields_body(const char *text, const char *manager, char **ret)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+        _cleanup_json_ cJSON *object = json_parse(text, strlen(text)), *body = NULL;
+        const cJSON *metadata = json_member(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
         struct picking picking = {0};
         cJSON *own;
@@ -189,7 +185,7 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
                 body = cJSON_CreateObject();
         if (r < 0 || !cJSON_IsObject(body))
                 return r < 0 ? r : -EBADMSG;
-        own = cJSON_GetObjectItemCaseSensitive(body, "metadata");
+        own = json_member(body, "metadata");
         if (!own)
                 own = cJSON_AddObjectToObject(body, "metadata");
         copy_identity(own, metadata, "name");
@@ -204,22 +200,8 @@ struct renaming {
         const char *from, *to;
         bool apply;
         struct text *out;
-        struct span manager, operation;
-        bool of_part; /* of a subresource */
         size_t count, renamed;
 };
-
-static int find_manager(struct span key, struct span value, void *userdata)
-{
-        struct renaming *renaming = userdata;
-
-        if (scan_string_equals(key, "manager"))
-                renaming->manager = value;
-        if (scan_string_equals(key, "operation"))
-                renaming->operation = value;
-        renaming->of_part = renaming->of_part || scan_string_equals(key, "subresource");
-        return 0;
-}
 
 /* Appends the text up to this value, and another one in its place. */
 static const char *replace_value(struct renaming *renaming, const char *from, struct span value,
@@ -230,28 +212,27 @@ static const char *replace_value(struct renaming *renaming, const char *from, st
         return value.start + value.size;
 }
 
-static int rename_entry(struct span entry, void *userdata)
+static int rename_entry(struct renaming *renaming, struct span entry)
 {
-        struct renaming *renaming = userdata;
         const char *end = entry.start + entry.size, *at = entry.start;
+        struct span manager = {0}, operation = {0}, part = {0};
+        const struct scan_wanted wanted[] = {
+                {"manager", &manager}, {"operation", &operation}, {"subresource", &part}};
         bool becomes_apply, operation_first;
-        int r;
+        int r = scan_find(entry, wanted, ELEMENTS(wanted));
 
-        renaming->manager = renaming->operation = (struct span){0};
-        renaming->of_part = false;
-        r = entry.start[0] == '{' ? scan_members(entry, find_manager, renaming) : -EBADMSG;
-        if (r < 0 || !renaming->manager.start)
+        if (r < 0 || !manager.start)
                 return r < 0 ? r : -EBADMSG;
         text_append_string(renaming->out, renaming->count++ > 0 ? "," : "");
-        if (!bookkeeping_has_word(renaming->from, renaming->manager))
+        if (!bookkeeping_has_word(renaming->from, manager))
                 return text_append(renaming->out, entry.start, entry.size);
-        becomes_apply = renaming->apply && !renaming->of_part && renaming->operation.start;
-        operation_first = becomes_apply && renaming->operation.start < renaming->manager.start;
+        becomes_apply = renaming->apply && !part.start && operation.start;
+        operation_first = becomes_apply && operation.start < manager.start;
         if (operation_first)
-                at = replace_value(renaming, at, renaming->operation, "Apply");
-        at = replace_value(renaming, at, renaming->manager, renaming->to);
+                at = replace_value(renaming, at, operation, "Apply");
+        at = replace_value(renaming, at, manager, renaming->to);
         if (becomes_apply && !operation_first)
-                at = replace_value(renaming, at, renaming->operation, "Apply");
+                at = replace_value(renaming, at, operation, "Apply");
         renaming->renamed++;
         return text_append(renaming->out, at, (size_t)(end - at));
 }
@@ -261,10 +242,17 @@ int managed_fields_rename(const char *json, const char *from, const char *to, bo
         _cleanup_text_ struct text list = TEXT_EMPTY;
         struct renaming renaming = {.from = from, .to = to, .apply = apply, .out = &list};
         struct scan_object object;
+        struct scan_walk walk;
         int r = scan_object(json, strlen(json), &object);
 
-        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
-                r = scan_elements(object.managed_fields, rename_entry, &renaming);
+        if (r < 0)
+                return r;
+        SCAN_ELEMENTS(walk, object.managed_fields) {
+                r = rename_entry(&renaming, walk.value);
+                if (r < 0)
+                        return r;
+        }
+        r = walk.status;
         if (r < 0 || list.failed || renaming.renamed == 0)
                 return r < 0 ? r : list.failed ? -ENOMEM : 0;
         text_append_string(out, ",\"managedFields\":[");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan.h. */
 #include "worker/dependents/parked/plan.h"
 
 #include <errno.h>
@@ -9,78 +8,54 @@
 #include "base/cleanup.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
-static void append(struct text *out, const char *key, const char *value)
-{
-        text_printf(out, "\"%s\":", key);
-        text_json_string(out, value);
-        text_append_string(out, ",");
-}
-
 static void write_dependent(const struct dependent *dependent, bool with_previous, struct text *out)
 {
         text_append_string(out, "{");
-        append(out, "apiVersion", dependent->api_version);
-        append(out, "kind", dependent->kind);
-        append(out, "namespace", dependent->namespace_name);
-        append(out, "name", dependent->name);
+        json_string(out, "apiVersion", dependent->api_version);
+        json_string(out, "kind", dependent->kind);
+        json_string(out, "namespace", dependent->namespace_name);
+        json_string(out, "name", dependent->name);
         if (dependent->kept)
-                append(out, "kept", dependent->kept);
+                json_string(out, "kept", dependent->kept);
         else if (dependent->previous && with_previous)
                 text_printf(out, "\"restore\":%s,", dependent->previous);
         if (dependent->shown && dependent->shown[0])
-                append(out, "shown", dependent->shown);
-        text_append_string(out, "\"uid\":");
-        text_json_string(out, dependent->uid ? dependent->uid : "");
-        text_append_string(out, "}");
+                json_string(out, "shown", dependent->shown);
+        json_string(out, "uid", dependent->uid);
+        json_close(out, "},");
 }
 
 static int write_plan(const struct park_plan *plan, bool with_previous, struct text *out)
 {
-        bool first = true;
-
         text_append_string(out, "{");
-        append(out, "cause", plan->cause);
+        json_string(out, "cause", plan->cause);
         text_printf(out,
                     "\"deadline\":\"%" PRIu64 "\",\"fingerprint\":\"%" PRIu64 "\",\"essence\":\"%" PRIu64
                     "\",\"undo\":[",
                     plan->deadline, plan->fingerprint, plan->essence);
-        for (size_t i = 0; i < plan->undo.count; i++) {
-                if (plan->undo.item[i].previous && !plan->undo.item[i].kept && !with_previous)
-                        continue;
-                if (!first)
-                        text_append_string(out, ",");
-                write_dependent(&plan->undo.item[i], with_previous, out);
-                first = false;
-        }
-        text_append_string(out, "],\"wait\":[");
-        for (size_t i = 0; i < plan->wait.count; i++) {
-                if (i > 0)
-                        text_append_string(out, ",");
+        for (size_t i = 0; i < plan->undo.count; i++)
+                if (!plan->undo.item[i].previous || plan->undo.item[i].kept || with_previous)
+                        write_dependent(&plan->undo.item[i], with_previous, out);
+        json_close(out, "],\"wait\":[");
+        for (size_t i = 0; i < plan->wait.count; i++)
                 write_dependent(&plan->wait.item[i], false, out);
-        }
-        text_append_string(out, "],\"drop\":[");
-        for (size_t i = 0; i < plan->drop.count && with_previous; i++) {
-                if (i > 0)
-                        text_append_string(out, ",");
+        json_close(out, "],\"drop\":[");
+        for (size_t i = 0; i < plan->drop.count && with_previous; i++)
                 write_dependent(&plan->drop.item[i], false, out);
-        }
+        json_close(out, "],");
         text_printf(out,
-                    "],\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
-                    "\",\"message\":",
-                    plan->result, plan->related, plan->requeue_after_usec);
-        text_json_string(out, plan->message ? plan->message : "");
-        text_append_string(out, ",\"ready\":");
-        text_json_string(out, plan->ready ? plan->ready : "");
-        text_printf(out, ",\"answered\":\"%" PRIu64 "\"", plan->answered);
+                    "\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
+                    "\",\"answered\":\"%" PRIu64 "\",",
+                    plan->result, plan->related, plan->requeue_after_usec, plan->answered);
+        json_string(out, "message", plan->message);
+        json_string(out, "ready", plan->ready);
         if (plan->again)
-                text_append_string(out, ",\"again\":true");
+                json_bool(out, "again", true);
         if (plan->silent)
-                text_append_string(out, ",\"silent\":true");
+                json_bool(out, "silent", true);
         if (plan->slow)
-                text_append_string(out, ",\"slow\":true");
-        text_append_string(out, "}");
+                json_bool(out, "slow", true);
+        json_close(out, "}");
         return out->failed ? -ENOMEM : out->size > PARK_PLAN_MAX ? -E2BIG : 0;
 }
 
@@ -97,21 +72,17 @@ int park_plan_write(const struct park_plan *plan, struct text *out)
 
 static char *copy_member(const cJSON *object, const char *key)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-        return strdup(text ? text : "");
+        return strdup(json_text(object, key));
 }
 
 static uint64_t read_number(const cJSON *object, const char *key)
 {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-        return text ? strtoull(text, NULL, 10) : 0;
+        return strtoull(json_text(object, key), NULL, 10);
 }
 
 static int read_dependent(const cJSON *item, struct dependent_list *list)
 {
-        const cJSON *restore = cJSON_GetObjectItemCaseSensitive(item, "restore");
+        const cJSON *restore = json_member(item, "restore");
         bool is_kept = cJSON_HasObjectItem(item, "kept");
         struct dependent dependent = {
                 .api_version = copy_member(item, "apiVersion"),
@@ -133,10 +104,10 @@ static int read_dependent(const cJSON *item, struct dependent_list *list)
 
 int park_plan_read(const char *text, struct park_plan *ret)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *root = json_parse(text, strlen(text));
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
-        const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait");
-        const cJSON *drop = cJSON_GetObjectItemCaseSensitive(root, "drop"), *item;
+        _cleanup_json_ cJSON *root = json_parse(text, strlen(text));
+        const cJSON *list = json_member(root, "undo");
+        const cJSON *wait = json_member(root, "wait");
+        const cJSON *drop = json_member(root, "drop"), *item;
         struct park_plan plan = {
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
@@ -145,9 +116,9 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 .message = copy_member(root, "message"),
                 .ready = copy_member(root, "ready"),
                 .answered = read_number(root, "answered"),
-                .silent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "silent")),
-                .slow = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "slow")),
-                .again = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "again")),
+                .silent = cJSON_IsTrue(json_member(root, "silent")),
+                .slow = cJSON_IsTrue(json_member(root, "slow")),
+                .again = cJSON_IsTrue(json_member(root, "again")),
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),

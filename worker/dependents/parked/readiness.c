@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See readiness.h. */
 #include "worker/dependents/parked/readiness.h"
 
 #include <cjson/cJSON.h>
@@ -11,38 +10,24 @@
 #include "ipc/message.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 struct look {
         const cJSON *object, *spec, *status;
         char *why;
         size_t size;
 };
 
-static const cJSON *member(const cJSON *object, const char *key)
-{
-        return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-static const char *text(const cJSON *object, const char *key)
-{
-        const char *value = cJSON_GetStringValue(member(object, key));
-
-        return value ? value : "";
-}
-
 static double number(const cJSON *object, const char *key, double otherwise)
 {
-        return json_number(member(object, key), otherwise);
+        return json_number(json_member(object, key), otherwise);
 }
 
 static const cJSON *condition(const struct look *look, const char *type)
 {
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, member(look->status, "conditions"))
+        cJSON_ArrayForEach(item, json_member(look->status, "conditions"))
         {
-                if (strcmp(text(item, "type"), type) == 0)
+                if (strcmp(json_text(item, "type"), type) == 0)
                         return item;
         }
         return NULL;
@@ -52,7 +37,7 @@ static bool condition_is(const struct look *look, const char *type, const char *
 {
         const cJSON *found = condition(look, type);
 
-        return found && strcmp(text(found, "status"), status) == 0;
+        return found && strcmp(json_text(found, "status"), status) == 0;
 }
 
 _printf_(3, 4) static enum readiness
@@ -71,15 +56,15 @@ static enum readiness say_condition(const struct look *look, enum readiness read
 {
         const cJSON *found = condition(look, type);
 
-        return say(look, readiness, "%s is %s: %s %s", type, text(found, "status"), text(found, "reason"),
-                   text(found, "message"));
+        return say(look, readiness, "%s is %s: %s %s", type, json_text(found, "status"),
+                   json_text(found, "reason"), json_text(found, "message"));
 }
 
 /* The controller has not seen the newest generation yet. */
 static bool is_unobserved(const struct look *look)
 {
         return number(look->status, "observedGeneration", 0) <
-               number(member(look->object, "metadata"), "generation", 0);
+               number(json_member(look->object, "metadata"), "generation", 0);
 }
 
 /* ---- kinds */
@@ -93,7 +78,7 @@ static enum readiness of_deployment(const struct look *look)
         if (is_unobserved(look))
                 return say(look, READINESS_NOT_YET, "its controller has not seen it yet");
         if (condition_is(look, "Progressing", "False") &&
-            strcmp(text(condition(look, "Progressing"), "reason"), "ProgressDeadlineExceeded") == 0)
+            strcmp(json_text(condition(look, "Progressing"), "reason"), "ProgressDeadlineExceeded") == 0)
                 return say_condition(look, READINESS_FAILED, "Progressing");
         if (updated < replicas || number(look->status, "replicas", 0) > updated || available < updated)
                 return say(look, READINESS_NOT_YET, "%.0f of %.0f replicas are updated, %.0f available",
@@ -116,13 +101,14 @@ static enum readiness of_replica_set(const struct look *look)
 /* Pods of the old version stay until they are deleted by hand, so they are not waited for. */
 static bool updates_by_hand(const struct look *look)
 {
-        return strcmp(text(member(look->spec, "updateStrategy"), "type"), "OnDelete") == 0;
+        return strcmp(json_text(json_member(look->spec, "updateStrategy"), "type"), "OnDelete") == 0;
 }
 
 /* Replicas that a partition leaves at the old version. */
 static double kept_back(const struct look *look)
 {
-        return number(member(member(look->spec, "updateStrategy"), "rollingUpdate"), "partition", 0);
+        return number(json_member(json_member(look->spec, "updateStrategy"), "rollingUpdate"), "partition",
+                      0);
 }
 
 static enum readiness of_stateful_set(const struct look *look)
@@ -167,11 +153,11 @@ static enum readiness of_job(const struct look *look)
 
 static enum readiness of_pod(const struct look *look)
 {
-        const char *phase = text(look->status, "phase");
+        const char *phase = json_text(look->status, "phase");
 
         if (strcmp(phase, "Failed") == 0)
-                return say(look, READINESS_FAILED, "it has failed: %s %s", text(look->status, "reason"),
-                           text(look->status, "message"));
+                return say(look, READINESS_FAILED, "it has failed: %s %s", json_text(look->status, "reason"),
+                           json_text(look->status, "message"));
         if (strcmp(phase, "Succeeded") == 0 || condition_is(look, "Ready", "True"))
                 return READINESS_READY;
         return say(look, READINESS_NOT_YET, "its phase is %s", phase[0] ? phase : "unknown");
@@ -188,7 +174,7 @@ static enum readiness of_definition(const struct look *look)
 
 static enum readiness of_claim(const struct look *look)
 {
-        const char *phase = text(look->status, "phase");
+        const char *phase = json_text(look->status, "phase");
 
         if (strcmp(phase, "Lost") == 0)
                 return say(look, READINESS_FAILED, "its volume is lost");
@@ -198,9 +184,9 @@ static enum readiness of_claim(const struct look *look)
 
 static enum readiness of_service(const struct look *look)
 {
-        const cJSON *ingress = member(member(look->status, "loadBalancer"), "ingress");
+        const cJSON *ingress = json_member(json_member(look->status, "loadBalancer"), "ingress");
 
-        if (strcmp(text(look->spec, "type"), "LoadBalancer") != 0 || cJSON_GetArraySize(ingress) > 0)
+        if (strcmp(json_text(look->spec, "type"), "LoadBalancer") != 0 || cJSON_GetArraySize(ingress) > 0)
                 return READINESS_READY;
         return say(look, READINESS_NOT_YET, "its load balancer has no address");
 }
@@ -209,7 +195,7 @@ static enum readiness of_others(const struct look *look)
 {
         static const char *const good[] = {"Ready", "Available"};
 
-        if (member(look->status, "observedGeneration") && is_unobserved(look))
+        if (json_member(look->status, "observedGeneration") && is_unobserved(look))
                 return say(look, READINESS_NOT_YET, "its controller has not seen it yet");
         if (condition_is(look, "Stalled", "True"))
                 return say_condition(look, READINESS_FAILED, "Stalled");
@@ -244,13 +230,13 @@ enum readiness readiness_of(const char *api_version, const char *kind, const cha
                 {"", "Service", of_service},
                 {"", "PersistentVolumeClaim", of_claim},
         };
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(json, strlen(json));
-        struct look look = {object, member(object, "spec"), member(object, "status"), why, size};
+        _cleanup_json_ cJSON *object = json_parse(json, strlen(json));
+        struct look look = {object, json_member(object, "spec"), json_member(object, "status"), why, size};
 
         why[0] = '\0';
         if (!object)
                 return say(&look, READINESS_NOT_YET, "it cannot be read");
-        if (member(member(object, "metadata"), "deletionTimestamp"))
+        if (json_member(json_member(object, "metadata"), "deletionTimestamp"))
                 return say(&look, READINESS_NOT_YET, "it is being deleted");
         for (size_t i = 0; i < ELEMENTS(rule); i++)
                 if (strcmp(kind, rule[i].kind) == 0 && is_of_group(api_version, rule[i].group))

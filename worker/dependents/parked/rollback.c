@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rollback.h. */
 #include "worker/dependents/parked/rollback.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "object/fingerprint.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/write/object.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wait.h. */
 #include "worker/dependents/parked/wait.h"
 
 #include <errno.h>
@@ -11,15 +10,12 @@
 #include "ipc/message-id.h"
 #include "store/record.h"
 #include "worker/confidential.h"
-#include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"
 #include "worker/dependents/prune.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 #include "json/json.h"
-
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
@@ -178,22 +174,21 @@ int wait_for_cleanup(struct run *run)
 
 static bool serves(const cJSON *definition, const struct dependent *dependent)
 {
-        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(definition, "spec"), *version;
-        const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
-        const char *group = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "group"));
-        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, "kind"));
+        const cJSON *spec = json_member(definition, "spec"), *version;
+        const cJSON *names = json_member(spec, "names");
+        const char *group = json_text_of(spec, "group");
+        const char *kind = json_text_of(names, "kind");
         const char *slash = strchr(dependent->api_version, '/');
 
         if (!group || !kind || !slash || strcmp(kind, dependent->kind) != 0 ||
             strlen(group) != (size_t)(slash - dependent->api_version) ||
             strncmp(group, dependent->api_version, strlen(group)) != 0)
                 return false;
-        cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions"))
+        cJSON_ArrayForEach(version, json_member(spec, "versions"))
         {
-                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(version, "name"));
+                const char *name = json_text_of(version, "name");
 
-                if (name && strcmp(name, slash + 1) == 0 &&
-                    cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "served")))
+                if (name && strcmp(name, slash + 1) == 0 && cJSON_IsTrue(json_member(version, "served")))
                         return true;
         }
         return false;
@@ -207,9 +202,8 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 
         if (resumed && park_now(dependents->run) >= resumed->deadline)
                 return false;
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *other = &dependents->wanted.item[i];
-                _cleanup_(cJSON_Delete_pointer) cJSON *definition = NULL;
+        FOREACH_ARRAY(other, dependents->wanted.item, dependents->wanted.count) {
+                _cleanup_json_ cJSON *definition = NULL;
 
                 if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
                         continue;
@@ -244,9 +238,7 @@ void wait_take_over(struct dependents *dependents)
         for (size_t i = 0; resumed && i < resumed->undo.count; i++) {
                 struct dependent *done = &resumed->undo.item[i];
 
-                for (size_t j = 0; j < dependents->wanted.count; j++) {
-                        struct dependent *dependent = &dependents->wanted.item[j];
-
+                FOREACH_ARRAY(dependent, dependents->wanted.item, dependents->wanted.count) {
                         if (dependent->looked || !dependent_is_same(dependent, done))
                                 continue;
                         dependent->looked = dependent->touched = true;
@@ -295,7 +287,7 @@ int wait_take_ready(struct run *run, const struct park_plan *plan)
                 return 0;
         text_printf(&text, "{\"conditions\":[%s]}", plan->ready);
         run->answer.root = text.failed ? NULL : json_parse(text.data, text.size);
-        run->answer.conditions = cJSON_GetObjectItemCaseSensitive(run->answer.root, "conditions");
+        run->answer.conditions = json_member(run->answer.root, "conditions");
         return run->answer.root ? 0 : -ENOMEM;
 }
 

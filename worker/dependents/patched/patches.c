@@ -21,8 +21,6 @@
 #include "worker/write/patch.h"
 #include "json/json.h"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 #define CONFLICTS_MAX 10  /* of one object in a run: how often it is made anew between a look and a write */
 #define MANAGERS_MAX  100 /* of one object: each makes it larger, for everybody */
 
@@ -81,34 +79,39 @@ static bool has_prefix(const char *key, const char *prefix)
         return strncmp(key, prefix, size) == 0 && key[size] == '/';
 }
 
-static int refuse_own(struct span key, struct span value _unused_, void *userdata)
+/* Whether the key of a label or an annotation is one by which an operator knows its objects, also under its former names. */
+static bool is_own_key(const struct dependent_owner *owner, struct span key)
 {
-        const struct dependent_owner *owner = userdata;
         const char *names = owner->former_names;
         _cleanup_free_ char *text = NULL; /* an escape is no other key */
         char name[200];
-        int r = scan_string(key, &text);
 
-        if (r < 0)
-                return r;
-        if (has_prefix(text, owner->operator_name) || has_prefix(text, "applyset.k8s.io"))
-                return -EEXIST;
+        if (scan_string(key, &text) < 0 || has_prefix(text, owner->operator_name) ||
+            has_prefix(text, "applyset.k8s.io"))
+                return true;
         while (bookkeeping_next_word(&names, name, sizeof(name)))
                 if (has_prefix(text, name))
-                        return -EEXIST;
-        return 0;
+                        return true;
+        return false;
 }
 
-/* Labels and annotations by which an operator knows its objects, also those of its former names. */
-static bool sets_own(struct dependents *dependents, const struct dependent *dependent)
+static bool has_own_key(const struct dependent_owner *owner, struct span map)
 {
-        struct dependent_owner *owner = &dependents->owner;
+        struct scan_walk walk;
+
+        SCAN_MEMBERS(walk, map)
+                if (is_own_key(owner, walk.key))
+                        return true;
+        return walk.status < 0;
+}
+
+static bool sets_own(const struct dependents *dependents, const struct dependent *dependent)
+{
         struct scan_object object;
 
         return scan_object(dependent->text.start, dependent->text.size, &object) < 0 ||
-               (object.labels.start && scan_members(object.labels, refuse_own, owner) < 0) ||
-               (object.annotations.start && object.annotations.start[0] == '{' &&
-                scan_members(object.annotations, refuse_own, owner) < 0);
+               has_own_key(&dependents->owner, object.labels) ||
+               has_own_key(&dependents->owner, object.annotations);
 }
 
 static const char *mistake_of(struct dependents *dependents, size_t index)
@@ -146,11 +149,9 @@ static int check_all(struct dependents *dependents)
 /* One whose kind is not known at the moment stays in the list as it is. */
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                if (dependents->wanted.item[i].resource.plural &&
-                    dependent_is_same(&dependents->wanted.item[i], dependent))
-                        return true;
-        return false;
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
+
+        return wanted && wanted->resource.plural;
 }
 
 /* Writes the list of patched objects: those of the answer, and those not given up yet. 0; -EAGAIN: others have written to the
@@ -168,13 +169,9 @@ static int record(struct dependents *dependents) _suspends_
         for (size_t i = 0; i < dependents->known.count; i++)
                 if (!dependents->known.item[i].settled && !is_wanted(dependents, &dependents->known.item[i]))
                         dependent_record_add(&list, &dependents->known.item[i]);
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, run->order->uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, object_version(run));
-        text_append_string(&body, ",\"annotations\":{");
-        text_json_string(&body, run->watch->config->patched_key);
-        text_append_string(&body, ":");
+        text_json(&body,
+                  "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"annotations\":{?:", run->order->uid,
+                  object_version(run), run->watch->config->patched_key);
         if (list.size > 0)
                 text_json_string(&body, list.data);
         else
@@ -215,31 +212,19 @@ static int forget(struct dependents *dependents) _suspends_
 static bool is_written_elsewhere(const struct dependents *dependents, const struct dependent *dependent,
                                  const char *uid)
 {
-        for (size_t i = 0; i < dependents->wanted.count; i++) {
-                const struct dependent *other = &dependents->wanted.item[i];
-
+        FOREACH_ARRAY(other, dependents->wanted.item, dependents->wanted.count)
                 if (other != dependent && other->applied && other->uid && strcmp(other->uid, uid) == 0)
                         return true;
-        }
         return false;
-}
-
-static int count_manager(struct span entry _unused_, void *userdata)
-{
-        ++*(size_t *)userdata;
-        return 0;
 }
 
 /* Whether the manager has these fields on the object with these values, and no others. */
 static bool is_applied(const char *own, const struct text *body)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *a = json_parse(own, strlen(own)),
-                                              *b = json_parse(body->data, body->size);
+        _cleanup_json_ cJSON *a = json_parse(own, strlen(own)), *b = json_parse(body->data, body->size);
 
-        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(a, "metadata"),
-                                                "namespace");
-        cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(b, "metadata"),
-                                                "namespace");
+        cJSON_DeleteItemFromObjectCaseSensitive(json_member(a, "metadata"), "namespace");
+        cJSON_DeleteItemFromObjectCaseSensitive(json_member(b, "metadata"), "namespace");
         return a && b && json_equal(a, b);
 }
 
@@ -250,10 +235,7 @@ static void write_names(const struct dependent *dependent, struct text *body)
 
         text_printf(body, "{\"apiVersion\":\"%s%s%s\",\"kind\":", resource->group,
                     resource->group[0] ? "/" : "", resource->version);
-        text_json_string(body, dependent->kind);
-        text_append_string(body, ",\"metadata\":{\"name\":");
-        text_json_string(body, dependent->name);
-        text_append_string(body, "}}");
+        text_json(body, "?,\"metadata\":{\"name\":?}}", dependent->kind, dependent->name);
 }
 
 struct look {
@@ -271,14 +253,17 @@ static int look(const struct dependents *dependents, struct dependent *dependent
                 size_t size, struct look *ret)
 {
         struct scan_object object;
+        struct scan_walk walk;
         int r = ownership_judge(&dependents->owner, dependent, json, size, &ret->view);
 
         if (r >= 0)
                 r = scan_object(json, size, &object);
-        if (r >= 0 && object.managed_fields.start && object.managed_fields.start[0] == '[')
-                r = scan_elements(object.managed_fields, count_manager, &ret->managers);
         if (r < 0)
                 return r;
+        SCAN_ELEMENTS(walk, object.managed_fields)
+                ret->managers++;
+        if (walk.status < 0)
+                return walk.status;
         free(dependent->before);
         free(dependent->uid);
         dependent->before = strndup(json, size);
@@ -316,10 +301,8 @@ static int rename_managers(struct dependents *dependents, struct dependent *depe
 
         if (r < 0 || former.size == 0)
                 return r < 0 ? r : 1;
-        text_append_string(&body, "{\"metadata\":{\"uid\":");
-        text_json_string(&body, look->view.uid);
-        text_append_string(&body, ",\"resourceVersion\":");
-        text_json_string(&body, look->view.version);
+        text_json(&body, "{\"metadata\":{\"uid\":?,\"resourceVersion\":?", look->view.uid,
+                  look->view.version);
         r = managed_fields_rename(dependent->before, former.data, dependents->manager, false, &body);
         text_append_string(&body, "}}");
         if (r <= 0)
