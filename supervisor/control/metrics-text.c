@@ -69,9 +69,9 @@ static uint64_t count_errors(const struct watch_metrics *metrics)
 static uint64_t concurrency_of(const struct watch *watch)
 {
         unsigned limit = watch->config->concurrency;
+        unsigned most = config_at_once(watch->controller->config, watch->config);
 
-        return limit > 0 && limit < watch->controller->worker_count ? limit
-                                                                    : watch->controller->worker_count;
+        return limit > 0 && limit < most ? limit : most;
 }
 
 /* The age of the runs that are under way: of all together, and of the longest. */
