@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
+#include "fiber/fiber.h"
 #include "kube/libcurl.h"
 #include "kube/path.h"
 #include "kube/transfer.h"
@@ -381,12 +382,13 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
         return 0;
 }
 
-/* Only when there is something to ask for: see libcurl.h. */
-static int get_libcurl(struct kube_client *client)
+int kube_client_load(struct kube_client *client)
 {
         const char *reason;
-        int r = libcurl_load(&reason);
+        int r;
 
+        assert(client->multi || !fiber_current());
+        r = libcurl_load(&reason);
         if (r == -ELIBACC && client->on_unusable)
                 client->on_unusable(reason, client->on_unusable_userdata);
         if (r < 0 || client->multi)
@@ -416,7 +418,7 @@ void kube_client_free(struct kube_client *client)
 int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential)
 {
         struct kube_credential copy;
-        int r = credential->header_count > 0 ? get_libcurl(client)
+        int r = credential->header_count > 0 ? kube_client_load(client)
                                              : 0; /* they are kept in a list of its own */
 
         if (r >= 0)
@@ -636,7 +638,7 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
 
         if (!kube_client_has_credential(client))
                 return -ENOKEY;
-        r = get_libcurl(client);
+        r = kube_client_load(client);
         if (r >= 0)
                 r = transfer_new(client, request, &transfer);
         if (r < 0)
