@@ -250,9 +250,18 @@ static void test_duplicates(void **state)
         (void)state;
 }
 
+static void test_patterns(void **state _unused_)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+
+        text_json(&out, "{?:[?,?]}", "a\"", NULL, "?");
+        assert_string_equal(out.data, "{\"a\\\"\":[\"\",\"?\"]}");
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_patterns),
                 cmocka_unit_test(test_what_comes_back),
                 cmocka_unit_test(test_neighbours_differ),
                 cmocka_unit_test(test_what_is_no_json),

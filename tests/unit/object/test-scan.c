@@ -420,6 +420,74 @@ static cJSON *random_value(unsigned depth)
         }
 }
 
+static struct span whole_of(const char *json)
+{
+        return (struct span){json, strlen(json)};
+}
+
+/* The keys and values that a walk comes by, each with a space behind it. */
+static int walk_text(const char *json, bool is_array, char *out, size_t size)
+{
+        struct scan_walk walk;
+
+        out[0] = '\0';
+        if (is_array)
+                SCAN_ELEMENTS(walk, whole_of(json))
+                        snprintf(out + strlen(out), size - strlen(out), "%.*s ", (int)walk.value.size,
+                                 walk.value.start);
+        else
+                SCAN_MEMBERS(walk, whole_of(json))
+                        snprintf(out + strlen(out), size - strlen(out), "%.*s=%.*s ", (int)walk.key.size,
+                                 walk.key.start, (int)walk.value.size, walk.value.start);
+        return walk.status;
+}
+
+static void test_walks(void **state _unused_)
+{
+        static const struct {
+                const char *json, *seen;
+                bool is_array;
+                int status;
+        } walk[] = {
+                {"{\"a\":1, \"b\" : [2,{}]}", "\"a\"=1 \"b\"=[2,{}] ", false, 0},
+                {"[ 1 ,\"]\",{\"a\":[]} ]", "1 \"]\" {\"a\":[]} ", true, 0},
+                {"{}", "", false, 0},
+                {"[ ]", "", true, 0},
+                {"[1]", "", false, 0}, /* of another type */
+                {"{\"a\":1}", "", true, 0},
+                {"null", "", true, 0},
+                {"[1 2]", "1 ", true, -EBADMSG},
+                {"[1,", "1 ", true, -EBADMSG},
+                {"[,1]", "", true, -EBADMSG},
+                {"{\"a\":1,}", "\"a\"=1 ", false, -EBADMSG},
+                {"{\"a\"}", "", false, -EBADMSG},
+                {"{1:2}", "", false, -EBADMSG},
+        };
+        struct scan_walk none;
+        char seen[200];
+
+        for (size_t i = 0; i < ELEMENTS(walk); i++) {
+                assert_int_equal(walk_text(walk[i].json, walk[i].is_array, seen, sizeof(seen)),
+                                 walk[i].status);
+                assert_string_equal(seen, walk[i].seen);
+        }
+        SCAN_MEMBERS(none, (struct span){0})
+                fail();
+        assert_int_equal(none.status, 0);
+}
+
+static void test_one_member(void **state _unused_)
+{
+        struct span object = whole_of("{\"a\":1,\"b\":true,\"a\":\"last\"}");
+
+        assert_true(scan_string_equals(scan_get(object, "a"), "last"));
+        assert_true(scan_is_true(scan_get(object, "b")));
+        assert_false(scan_is_true(scan_get(object, "a")));
+        assert_null(scan_get(object, "c").start);
+        assert_null(scan_get(whole_of("[1]"), "a").start);
+        assert_false(scan_is_true((struct span){0}));
+}
+
 static void test_agrees_with_cjson(void **state _unused_)
 {
         for (unsigned round = 0; round < 2000; round++) {
@@ -466,6 +534,8 @@ int main(void)
                 cmocka_unit_test(test_many_escapes_cost_their_length),
                 cmocka_unit_test(test_strings),
                 cmocka_unit_test(test_object),
+                cmocka_unit_test(test_walks),
+                cmocka_unit_test(test_one_member),
                 cmocka_unit_test(test_agrees_with_cjson),
         };
 
