@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
-#include "fiber/fiber.h"
 #include "kube/libcurl.h"
 #include "kube/path.h"
 #include "kube/transfer.h"
@@ -385,10 +384,8 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
 int kube_client_load(struct kube_client *client)
 {
         const char *reason;
-        int r;
+        int r = libcurl_load(&reason);
 
-        assert(client->multi || !fiber_current());
-        r = libcurl_load(&reason);
         if (r == -ELIBACC && client->on_unusable)
                 client->on_unusable(reason, client->on_unusable_userdata);
         if (r < 0 || client->multi)

@@ -98,7 +98,7 @@ void kube_client_on_warning(struct kube_client *client,
 /* 2xx, 4xx, 5xx and failures counted, by class, for heartbeats. */
 size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max);
 
-/* Loads libcurl (libcurl.h), which the first request does otherwise. The loop is to do that, not a fiber: the code of thirty
+/* Loads libcurl (libcurl.h), as the first request does otherwise. The loop should do that, not a fiber: the code of thirty
  * libraries begins, and would touch much of a stack that is kept. -ELIBACC; another error may pass. */
 int kube_client_load(struct kube_client *client);
 /* *ret_transfer may be NULL when the caller never cancels. */
