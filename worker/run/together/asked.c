@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,23 +53,6 @@ size_t asked_count_unsent(const struct asked *first)
 
 /* ---- which one is answered */
 
-static int take_id(struct span key, struct span value, void *userdata)
-{
-        if (scan_string_equals(key, "id"))
-                *(struct span *)userdata = value;
-        return 0;
-}
-
-bool asked_is_answer_to(const char *line, size_t size, uint64_t id)
-{
-        struct span whole, found = {0};
-        char text[24];
-
-        snprintf(text, sizeof(text), "%" PRIu64, id);
-        return scan_value(line, size, &whole) >= 0 && scan_members(whole, take_id, &found) >= 0 &&
-               found.start && found.size == strlen(text) && memcmp(found.start, text, found.size) == 0;
-}
-
 static uint64_t number_of(struct span text)
 {
         uint64_t number = 0;
@@ -93,11 +77,14 @@ static uint64_t id_of_beginning(const char *line)
 
 static uint64_t id_of(const char *line, size_t size)
 {
-        struct span whole, found = {0};
+        struct span whole;
 
-        return scan_value(line, size, &whole) >= 0 && scan_members(whole, take_id, &found) >= 0
-                       ? number_of(found)
-                       : 0;
+        return scan_value(line, size, &whole) >= 0 ? number_of(scan_get(whole, "id")) : 0;
+}
+
+bool asked_is_answer_to(const char *line, size_t size, uint64_t id)
+{
+        return id > 0 && id_of(line, size) == id;
 }
 
 struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut)
