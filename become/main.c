@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -42,6 +43,16 @@ static int forget_user_rights(void)
         return 0;
 }
 
+/* The session keyring of the operator is inherited, and who has it may read and clear its keys, whatever user that is. The new
+ * one is this user's, and counts in its quota: the operator's own quota is not for handlers. A user who has filled its quota
+ * (-EDQUOT) must not get the old one instead. Where keyctl() is not allowed, the program cannot call it either. */
+static int leave_keyring(void)
+{
+        long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+
+        return r < 0 && errno != ENOSYS && errno != EPERM ? -errno : 0;
+}
+
 static int become(char **argument)
 {
         unsigned uid = read_number(argument[1]), gid = read_number(argument[2]);
@@ -50,7 +61,9 @@ static int become(char **argument)
         if (fcntl(FAILURE_FD, F_SETFD, FD_CLOEXEC) < 0 || setresgid(gid, gid, gid) < 0 ||
             setresuid(uid, uid, uid) < 0)
                 return -errno;
-        r = forget_user_rights();
+        r = leave_keyring();
+        if (r >= 0)
+                r = forget_user_rights();
         /* The change of user has made the kernel forget it. It is not sent if the worker died before. */
         if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 r = -errno;

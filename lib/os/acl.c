@@ -90,12 +90,28 @@ static int read_list(int fd, struct list *list, size_t *ret_count)
         return r < 0 ? r : acl_add(list, ret_count, OTHERS, st.st_mode & 7, NOBODY);
 }
 
+/* A list that was inherited, or whose mode was changed, names users whom its mask stops. A wider mask would let them in. */
+static void drop_masked(struct list *list, size_t count)
+{
+        const struct entry *mask = find_acl_entry(list, count, MASK, NOBODY);
+
+        for (size_t i = 0; i < count && mask; i++) {
+                struct entry *entry = &list->entry[i];
+                unsigned tag = le16toh(entry->tag);
+
+                if (tag == USER || tag == GROUP || tag == OTHER_GROUP)
+                        entry->rights &= mask->rights;
+        }
+}
+
 int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
 {
         _cleanup_free_ struct list *list = calloc(1, sizeof(*list));
         size_t entries = 0;
         int r = list ? read_list(fd, list, &entries) : -ENOMEM;
 
+        if (r >= 0)
+                drop_masked(list, entries);
         for (size_t i = 0; i < count && r >= 0; i++)
                 r = acl_add(list, &entries, USER, rights, user[i]);
         if (r >= 0) /* without it the entries of users count for nothing */

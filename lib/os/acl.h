@@ -2,8 +2,8 @@
 #pragma once
 /*
  * Lists of rights (POSIX ACLs): how an owner without any privilege lets single other users at a file or
- * folder, as systemd does for credentials. Owner, group and all others keep what the mode says; who is on
- * the list already stays on it.
+ * folder, as systemd does for credentials. All others keep the rights that they really have: who is on the
+ * list already, also by a default list of the folder above, gets no more by it.
  */
 #include <stddef.h>
 #include <sys/types.h>

@@ -169,13 +169,13 @@ static int refuse_way(const char *path, const struct stat *st, struct error *err
 
 /* In a folder with the sticky bit others can replace nothing that is ours, and make what is missing: a file
  * of that place is somebody's by its owner. */
-static bool others_decide(const struct stat *st, bool has_file)
+static bool others_decide(const char *path, const struct stat *st, bool has_file)
 {
-        bool others = st->st_mode & S_IWOTH ||
-                      (st->st_mode & S_IWGRP && st->st_gid != 0 && !group_member(st->st_gid));
-
-        return !is_trusted(st->st_uid) ||
-               (others && !S_ISLNK(st->st_mode) && (!(st->st_mode & S_ISVTX) || has_file));
+        if (!is_trusted(st->st_uid))
+                return true;
+        if (S_ISLNK(st->st_mode) || (st->st_mode & S_ISVTX && !has_file))
+                return false;
+        return st->st_mode & S_IWOTH || strangers_write(path, st);
 }
 
 static int check_way(const char *path, unsigned links, struct error *error);
@@ -195,28 +195,38 @@ static int check_link(const char *part, const char *rest, unsigned links, struct
         return next ? check_way(next, links + 1, error) : error_set(error, -ENOMEM, "no memory");
 }
 
+static int check_folder_of_file(const char *path, struct error *error)
+{
+        struct stat st;
+
+        if (lstat(path, &st) < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        return others_decide(path, &st, true) ? refuse_way(path, &st, error) : 0;
+}
+
 static int check_way(const char *path, unsigned links, struct error *error)
 {
         _cleanup_free_ char *part = strdup(path);
-        struct stat st, above;
+        size_t above = 1; /* length of the path of the folder that the part is in */
+        struct stat st;
 
         if (!part)
                 return error_set(error, -ENOMEM, "no memory");
-        if (lstat("/", &above) < 0)
-                return error_set(error, -errno, "/: %s", strerror(errno));
         for (size_t end = strspn(path, "/"); path[end]; end += strspn(path + end, "/")) {
                 end += strcspn(path + end, "/");
                 part[end] = '\0';
                 if (lstat(part, &st) < 0)
                         return error_set(error, -errno, "%s: %s", part, strerror(errno));
-                if (S_ISREG(st.st_mode))
-                        return others_decide(&above, true) ? refuse_way(part, &above, error) : 0;
-                if (others_decide(&st, false))
+                if (S_ISREG(st.st_mode)) {
+                        part[above] = '\0';
+                        return check_folder_of_file(part, error);
+                }
+                if (others_decide(part, &st, false))
                         return refuse_way(part, &st, error);
                 if (S_ISLNK(st.st_mode))
                         return check_link(part, path + end, links, error);
                 part[end] = path[end];
-                above = st;
+                above = end;
         }
         return 0;
 }
@@ -238,7 +248,7 @@ int file_check_source(const char *path, const struct stat *st, uid_t reader, str
                           reader == NOBODY ? "" : ", or give the file itself to the handler's user");
         else if (r < 0)
                 error_set(error, r, "%s", error_message(&why));
-        else if (reader == NOBODY && others_decide(st, true))
+        else if (reader == NOBODY && others_decide(path, st, true))
                 r = error_set(
                         error, -EPERM,
                         "%s belongs to another user, or may be written by others (mode %04o), and it "

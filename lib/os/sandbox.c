@@ -166,6 +166,7 @@ static const unsigned allowed[] = {
         SYS_fchownat,
         SYS_fsetxattr,
         SYS_fgetxattr,
+        SYS_getxattr,
         SYS_fremovexattr,
         SYS_utimensat,
         SYS_umask,
@@ -490,11 +491,11 @@ static void allow_descriptors(struct filter *filter)
         answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
 }
 
-/* To whom it may do that, says the kernel: they have to be of the same user. A mark of their control group is an attribute. */
+/* To whom it may do that, says the kernel: they have to be of the same user. */
 static void allow_children(struct filter *filter)
 {
-        static const unsigned call[] = {
-                SYS_wait4, SYS_waitid, SYS_kill, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_getxattr};
+        static const unsigned call[] = {SYS_wait4, SYS_waitid, SYS_kill, SYS_pidfd_open,
+                                        SYS_pidfd_send_signal};
 
         for (size_t i = 0; i < ELEMENTS(call); i++)
                 answer(filter, call[i], SECCOMP_RET_ALLOW);

@@ -18,7 +18,6 @@ enum kind { KIND_NULL, KIND_FALSE, KIND_TRUE, KIND_NUMBER, KIND_STRING, KIND_LIS
 
 /* An entry of a list, or a member of an object. */
 struct entry {
-        struct entry *next;
         const char *key; /* NULL in a list */
         const struct rk_value *value;
 };
@@ -27,7 +26,8 @@ struct rk_value {
         enum kind kind;
         const char *text; /* of a string, without its quotes, or of a number; with a NUL behind it */
         size_t size;      /* of the text, or number of entries */
-        struct entry *first, *last;
+        struct entry *entry;
+        size_t room; /* for so many entries */
 };
 
 /* ---- memory */
@@ -88,17 +88,23 @@ static struct rk_value *make_text(struct rk_block **memory, enum kind kind, cons
         return value;
 }
 
+/* The room doubles each time: the memory of the rooms before is less than that of the last one. */
+static void make_room(struct rk_block **memory, struct rk_value *value)
+{
+        size_t room = value->room > 0 ? 2 * value->room : 4;
+        struct entry *entry = rk_allocate(memory, room * sizeof(*entry));
+
+        if (value->size > 0)
+                memcpy(entry, value->entry, value->size * sizeof(*entry));
+        value->entry = entry;
+        value->room = room;
+}
+
 static void add(struct rk_block **memory, struct rk_value *to, const char *key, const struct rk_value *value)
 {
-        struct entry *entry = rk_allocate(memory, sizeof(*entry));
-
-        *entry = (struct entry){.key = key, .value = value};
-        if (to->last)
-                to->last->next = entry;
-        else
-                to->first = entry;
-        to->last = entry;
-        to->size++;
+        if (to->size == to->room)
+                make_room(memory, to);
+        to->entry[to->size++] = (struct entry){.key = key, .value = value};
 }
 
 /* ---- reading text */
@@ -451,14 +457,15 @@ static void print_value(struct printer *printer, const struct rk_value *value)
         case KIND_LIST:
         case KIND_OBJECT:
                 put_word(printer, value->kind == KIND_LIST ? "[" : "{");
-                for (const struct entry *entry = value->first; entry; entry = entry->next) {
+                for (size_t i = 0; i < value->size; i++) {
+                        const struct entry *entry = &value->entry[i];
+
+                        put_word(printer, i > 0 ? "," : "");
                         if (entry->key) {
                                 put_string(printer, entry->key, strlen(entry->key));
                                 put_word(printer, ":");
                         }
                         print_value(printer, entry->value);
-                        if (entry->next)
-                                put_word(printer, ",");
                 }
                 put_word(printer, value->kind == KIND_LIST ? "]" : "}");
                 break;
@@ -493,11 +500,10 @@ bool rk_is_object(const struct rk_value *value)
 
 static struct entry *find(const struct rk_value *object, const char *key)
 {
-        struct entry *entry = is(object, KIND_OBJECT) ? object->first : NULL;
-
-        while (entry && strcmp(entry->key, key) != 0)
-                entry = entry->next;
-        return entry;
+        for (size_t i = 0; is(object, KIND_OBJECT) && i < object->size; i++)
+                if (strcmp(object->entry[i].key, key) == 0)
+                        return &object->entry[i];
+        return NULL;
 }
 
 const struct rk_value *rk_get(const struct rk_value *object, const char *key)
@@ -546,25 +552,17 @@ size_t rk_count(const struct rk_value *list)
 
 const struct rk_value *rk_at(const struct rk_value *list, size_t index)
 {
-        const struct entry *entry;
-
-        if (index >= rk_count(list))
-                return NULL;
-        for (entry = list->first; index > 0; index--)
-                entry = entry->next;
-        return entry->value;
+        return index < rk_count(list) ? list->entry[index].value : NULL;
 }
 
 static bool same_entries(const struct rk_value *one, const struct rk_value *other)
 {
-        const struct entry *beside = other->first;
-
-        for (const struct entry *entry = one->first; entry; entry = entry->next) {
-                const struct rk_value *twin = entry->key ? rk_get(other, entry->key) : beside->value;
+        for (size_t i = 0; i < one->size; i++) {
+                const struct entry *entry = &one->entry[i];
+                const struct rk_value *twin = entry->key ? rk_get(other, entry->key) : other->entry[i].value;
 
                 if (!twin || !rk_same(entry->value, twin))
                         return false;
-                beside = beside->next;
         }
         return true;
 }
@@ -581,8 +579,8 @@ struct rk_value *rk_copy(struct rk_request *request, const struct rk_value *valu
         struct rk_value *copy = make(&request->memory, value->kind);
 
         assert(value->kind == KIND_LIST || value->kind == KIND_OBJECT);
-        for (const struct entry *entry = value->first; entry; entry = entry->next)
-                add(&request->memory, copy, entry->key, entry->value);
+        for (size_t i = 0; i < value->size; i++)
+                add(&request->memory, copy, value->entry[i].key, value->entry[i].value);
         return copy;
 }
 

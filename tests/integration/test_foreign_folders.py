@@ -2,25 +2,14 @@
 """What others could have put there is not used: folders of other users, folders that others may write, and links."""
 import os
 import shutil
-import struct
 import subprocess
 
 import pytest
 
 from harness import wait_until, watch
+from harness.rights import OTHER_GROUP, USER, write_list
 
 SECRET = "not for others"
-USER, OTHER_GROUP = 0x02, 0x08  # of an entry in a list of rights
-
-
-def write_list(path, tag, number, rights):
-    """A list of rights (POSIX ACL) in the kernel's form: owner, group, others as the mode 0700 says, and one more entry."""
-    entries = [(0x01, 7, 0xffffffff), (0x04, 0, 0xffffffff), (tag, rights, number), (0x10, 7, 0xffffffff), (0x20, 0, 0xffffffff)]
-    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
-    try:
-        os.setxattr(path, "system.posix_acl_access", value)
-    except OSError as error:
-        pytest.skip(f"no lists of rights here: {error}")
 
 pytestmark = pytest.mark.only_where(os.getuid() == 0, "root: folders of several users")
 

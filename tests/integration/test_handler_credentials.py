@@ -10,6 +10,7 @@ import yaml
 from harness import Operator, wait_until, watch
 from harness.operator import MESSAGE_ID
 from harness.process import Entitled
+from harness.rights import OTHER_GROUP, USER, write_list
 
 SECRET = "correct-horse-battery"
 
@@ -72,8 +73,12 @@ def test_a_handler_gets_its_credentials_and_nobody_else_sees_them(devserver, ope
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
-def test_handlers_of_other_users_cannot_read_each_others_credentials(devserver, entitled, widgets, sandbox, handler):
+@pytest.mark.parametrize("inherited", [False, True], ids=["", "with-a-default-list"])
+def test_handlers_of_other_users_cannot_read_each_others_credentials(devserver, entitled, widgets, sandbox, handler, inherited):
     one, other = sandbox.user(), sandbox.user()
+    if inherited:  # what is made in there gets the list, with a mask that our own rights for the other user must not widen
+        entitled.runtime_directory.chmod(0o711)
+        write_list(entitled.runtime_directory, USER, one.uid, 7, "default")
     path = secret_file(entitled)
     first = entry("first", handler, {"password": path}, user=f"{one.uid}:{one.uid}")
     second = entry("second", handler, {"password": path}, user=f"{other.uid}:{other.uid}")
@@ -184,6 +189,53 @@ def test_a_handler_chooses_no_file_of_the_operator(devserver, entitled, sandbox,
     entitled.stop()
     entitled.start()
     assert entitled.wait_exit() == 78
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+@pytest.mark.parametrize("tag", [USER, OTHER_GROUP])
+@pytest.mark.parametrize("way", ["folder", "folder-above", "kubeconfig"])
+def test_a_list_of_rights_lets_nobody_choose_a_file_of_the_operator(devserver, entitled, sandbox, handler, way, tag):
+    """All is root's here, and by its mode root's group alone may write it: the list makes these bits its mask."""
+    one = sandbox.user()
+    folder = entitled.folder / "shared"
+    (folder / "below").mkdir(parents=True)
+    path = folder / "below/password"
+    path.write_text(SECRET, encoding="utf-8")
+    options = {"credentials": {"password": str(path)}}
+    opened = folder if way == "folder-above" else path.parent
+    if way == "kubeconfig":  # it names files
+        opened = path.parent / "kubeconfig"
+        kubeconfig = yaml.safe_load(entitled.kubeconfig_for(devserver).read_text())
+        kubeconfig["users"] = [{"name": kubeconfig["contexts"][0]["context"]["user"], "user": {"token": "of-another-account"}}]
+        opened.write_text(yaml.safe_dump(kubeconfig), encoding="utf-8")
+        options = {"kubernetes": {"kubeconfig": str(opened)}}
+    opened.chmod(0o664 if opened.is_file() else 0o775)
+    entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": f"{one.uid}:{one.uid}", **options})])
+    entitled.start_ready().stop()
+    write_list(opened, tag, one.uid, 6 if opened.is_file() else 7)
+    entitled.start().wait_exit(78)
+    output = entitled.output.text()
+    assert f"{opened} " in output and "may be written by others" in output, output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_a_list_that_opens_a_folder_later(devserver, entitled, sandbox, handler, widgets):
+    """Looked at anew each time that the file is read."""
+    one = sandbox.user()
+    folder = entitled.folder / "shared"
+    folder.mkdir(0o755)
+    path, secret = folder / "password", secret_file(entitled, "for the operator", "secret")
+    path.write_text(SECRET, encoding="utf-8")
+    entitled.configure(devserver, [entry("widgets", handler, {"password": path}, user=f"{one.uid}:{one.uid}")])
+    entitled.start_ready().wait_synced()
+    handler.behave(READ)
+    write_list(folder, USER, one.uid, 7)
+    path.unlink()
+    path.symlink_to(secret)
+    entitled.reload()
+    entitled.wait_for_log(f"{folder} may be written by others")
+    widgets.create("a", spec={})
+    assert seen(handler.wait_finished(name="a")) == SECRET
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")

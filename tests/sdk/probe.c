@@ -141,6 +141,16 @@ static struct rk_value *do_echo(struct rk_request *request, const struct rk_valu
         return answer;
 }
 
+static struct rk_value *do_sum(struct rk_request *request, const struct rk_value *spec)
+{
+        const struct rk_value *list = rk_get(spec, "list");
+        long long sum = 0;
+
+        for (size_t i = 0; i < rk_count(list); i++)
+                sum += rk_integer(rk_at(list, i), 0);
+        return rk_build(request, "{'status': {'sum': %lld}}", sum);
+}
+
 static struct rk_value *do_template(struct rk_request *request, const struct rk_value *spec)
 {
         return rk_build(request, rk_text(rk_get(spec, "template"), ""));
@@ -172,7 +182,7 @@ static struct rk_value *reconcile(struct rk_request *request)
                      {"text", do_text},           {"attempt", do_attempt},
                      {"wait", do_wait},           {"list", do_list},
                      {"echo", do_echo},           {"template", do_template},
-                     {"program", do_program}};
+                     {"program", do_program},     {"sum", do_sum}};
         const struct rk_value *spec = rk_get(request->object, "spec");
         const char *name = rk_text(rk_get(spec, "do"), "");
 

@@ -65,6 +65,13 @@ def test_numbers_that_json_lacks(probe):
 
 
 @ONLY_C
+def test_a_walk_through_a_list_takes_linear_time(kit):
+    """An object may have as many entries; a walk that went from the first one each time would take hours."""
+    status, said, _ = exit_of(kit, json.dumps(ask_for("sum", list=[1] * 500000)))
+    assert status == 0 and json.loads(said)["status"] == {"sum": 500000}
+
+
+@ONLY_C
 def test_what_is_no_answer(probe):
     assert probe.ask(ask_for("list")) == {"id": 1, "error": "the function for reconcile answered with something that is no object"}
 

@@ -120,6 +120,8 @@ static const char *start_advice(int error)
                 return " (is it executable, and its folder open, for the user it runs as?)";
         case -EPERM:
                 return " (has the operator the right to run it as its user?)";
+        case -EDQUOT:
+                return " (its user has filled its quota of keys: /proc/key-users)";
         default:
                 return "";
         }
