@@ -47,7 +47,8 @@ struct run {
                 enum run_result result;
                 char *text; /* NULL: no memory for it */
         } end;
-        bool dropped; /* the worker ends, and nobody hears of the run's end */
+        bool dropped;                      /* the worker ends, and nobody hears of the run's end */
+        bool keeps_answer, is_crowded_out; /* waiting.c; likewise: */
         bool goes_back, waits_for_turn, is_aside, wait_told, answer_told; /* waiting.c */
         uint64_t turn_since, idle_since, idle_usec;                       /* CLOCK_BOOTTIME; likewise */
         bool cancelled;

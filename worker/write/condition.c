@@ -166,7 +166,7 @@ static int find_list(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-cJSON *conditions_of(const char *json)
+int conditions_of(const char *json, cJSON **ret)
 {
         struct scan_object object;
         struct span list = {0};
@@ -174,9 +174,11 @@ cJSON *conditions_of(const char *json)
 
         if (r >= 0 && object.status.start && object.status.start[0] == '{')
                 r = scan_members(object.status, find_list, &list);
-        if (r < 0)
-                return NULL;
-        return list.start && list.start[0] == '[' ? json_parse(list.start, list.size) : cJSON_CreateArray();
+        if (r >= 0 && list.start && list.start[0] == '[')
+                return json_read_bounded(list.start, list.size, ret, NULL);
+        if (r >= 0)
+                *ret = cJSON_CreateArray();
+        return r < 0 ? r : *ret ? 0 : -ENOMEM;
 }
 
 static int put(cJSON *item, const char *key, cJSON *value)

@@ -25,7 +25,7 @@ static int pick(const cJSON *value, const cJSON *fields, struct picking *picking
 /* "k:{...}": finds the list's element that has these members. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct picking *picking)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse_served(keys, strlen(keys));
         size_t count = (size_t)cJSON_GetArraySize(wanted), size = strlen(keys);
         const cJSON *item, *key;
 
@@ -48,7 +48,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct pic
 /* "v:...": finds the element of a set. */
 static const cJSON *find_by_value(const cJSON *list, const char *text, struct picking *picking)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(text, strlen(text));
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse_served(text, strlen(text));
         size_t size = strlen(text);
         const cJSON *item;
 
@@ -66,7 +66,7 @@ static const cJSON *find_by_value(const cJSON *list, const char *text, struct pi
 /* The key members belong to the element, whichever manager wrote them. */
 static void add_keys(cJSON *element, const char *keys)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse_served(keys, strlen(keys));
         const cJSON *key;
 
         cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) &&
@@ -172,7 +172,7 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 
 int managed_fields_body(const char *text, const char *manager, char **ret)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse_served(text, strlen(text)), *body = NULL;
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
         struct picking picking = {0};

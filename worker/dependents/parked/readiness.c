@@ -244,12 +244,12 @@ enum readiness readiness_of(const char *api_version, const char *kind, const cha
                 {"", "Service", of_service},
                 {"", "PersistentVolumeClaim", of_claim},
         };
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(json, strlen(json));
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse_served(json, strlen(json));
         struct look look = {object, member(object, "spec"), member(object, "status"), why, size};
 
         why[0] = '\0';
         if (!object)
-                return say(&look, READINESS_NOT_YET, "it cannot be read");
+                return say(&look, READINESS_NOT_YET, "it cannot be read, or has too many values");
         if (member(member(object, "metadata"), "deletionTimestamp"))
                 return say(&look, READINESS_NOT_YET, "it is being deleted");
         for (size_t i = 0; i < ELEMENTS(rule); i++)
