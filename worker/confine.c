@@ -148,9 +148,9 @@ int confine_answer(struct run *run)
         bool is_reconcile = run->action == ACTION_RECONCILE;
         int r = 0;
 
-        if ((is_reconcile || run->action == ACTION_UNSELECTED) && run->answer.dependents)
+        if ((is_reconcile || run->action == ACTION_UNSELECTED) && run->answer.dependents_text.start)
                 r = confine(run, &children);
-        return r < 0 || !is_reconcile || !run->answer.patches ? r : confine(run, &patches);
+        return r < 0 || !is_reconcile || !run->answer.patches_text.start ? r : confine(run, &patches);
 }
 
 /* ---- lists on the object */

@@ -47,9 +47,10 @@ struct run {
                 enum run_result result;
                 char *text; /* NULL: no memory for it */
         } end;
-        bool dropped; /* the worker ends, and nobody hears of the run's end */
-        bool goes_back, waits_for_turn, at_work, gathers, is_aside, wait_told, answer_told; /* waiting.c */
-        uint64_t turn_since, idle_since, idle_usec; /* CLOCK_BOOTTIME; likewise */
+        bool dropped;                      /* the worker ends, and nobody hears of the run's end */
+        bool keeps_answer, is_crowded_out; /* waiting.c; likewise: */
+        bool goes_back, waits_for_turn, at_work, gathers, is_aside, wait_told, answer_told;
+        uint64_t turn_since, idle_since, idle_usec; /* CLOCK_BOOTTIME */
         bool cancelled;
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */

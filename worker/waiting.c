@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -15,6 +16,9 @@
 #define KEEP_USEC     USEC_PER_MINUTE      /* an answer of a handler waits for so long */
 #define LOOK_USEC     USEC_PER_SEC
 #define HELD_MAX      ((size_t)16 * 1024 * 1024) /* bytes of objects in runs; with more, no other run begins */
+#define TRIM_MIN      ((size_t)512 * 1024)
+#define STUCK_USEC    USEC_PER_SEC       /* a request that takes longer holds its run up */
+#define OUTSIDE_USEC  (5 * USEC_PER_SEC) /* how long a run waits at least that is crowded out */
 
 /* ---- back to the supervisor */
 
@@ -222,16 +226,73 @@ static int be_patient(struct worker *worker)
         return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
 }
 
-/* ---- beginning */
+/* ---- what runs hold */
 
-static size_t held_bytes(const struct worker *worker)
+/* Texts: the object as it was read and as the handler is given it; the answer, the patch that is made of it, and its request. A run
+ * has no large tree while it waits (run/answer.h). */
+static size_t bytes_of(const struct run *run)
 {
+        return 2 * run->object.json_size + 3 * run->answer_size + run->related.size;
+}
+
+/* It waits for the server for longer than a moment. */
+static bool is_stuck(const struct run *run, uint64_t now)
+{
+        bool waits = run->is_aside && !run->at_work && !run->gathers;
+
+        return run->keeps_answer || (waits && now - run->idle_since >= STUCK_USEC);
+}
+
+static size_t stuck_bytes(const struct worker *worker)
+{
+        uint64_t now = clock_boottime_usec();
         size_t sum = 0;
 
         for (const struct run *run = worker->runs; run; run = run->next)
-                sum += 2 * (run->object.json_size + run->answer_size) + run->related.size;
+                sum += is_stuck(run, now) ? bytes_of(run) : 0;
         return sum;
 }
+
+/* What is stuck counts for half of it at most: the others have the other half. */
+static size_t held_bytes(const struct worker *worker)
+{
+        size_t sum = 0, stuck;
+
+        for (const struct run *run = worker->runs; run; run = run->next)
+                sum += bytes_of(run);
+        if (sum <= HELD_MAX)
+                return sum;
+        stuck = stuck_bytes(worker);
+        return sum - stuck + (stuck < HELD_MAX / 2 ? stuck : HELD_MAX / 2);
+}
+
+/* Of large texts trees were made and freed. The C library would keep that memory, in each worker, while others need it. */
+void waiting_trim(const struct run *run)
+{
+        if (bytes_of(run) > TRIM_MIN)
+                malloc_trim(0);
+}
+
+/* Without those that hold more than their share, a full window has room. */
+int waiting_go_on(struct run *run)
+{
+        const struct worker *worker = run->worker;
+        size_t own = bytes_of(run), stuck;
+
+        if (own * worker->config->window <= HELD_MAX || run->order->settling[0])
+                return 0;
+        stuck = stuck_bytes(worker);
+        if (stuck <= HELD_MAX / 4)
+                return 0;
+        run->is_crowded_out = true;
+        run->request.held_until = clock_boottime_usec() + OUTSIDE_USEC;
+        return run_finish(run, RESULT_UNAVAILABLE,
+                          "it would hold %zu bytes beside runs with %zu bytes whose requests the API server "
+                          "does not answer",
+                          own, stuck);
+}
+
+/* ---- beginning */
 
 /* One waits, none of the others has the worker, and they leave room; one may always begin. */
 static bool may_begin(const struct worker *worker, size_t others, size_t busy_others)
@@ -331,6 +392,20 @@ static void go_on(struct run *run)
         run->worker->waiting.busy++;
 }
 
+/* A quarter of the window is for answers that are kept: the rest is for others. */
+static bool may_keep(const struct run *run)
+{
+        const struct worker *worker = run->worker;
+        size_t count = 0, bytes = 0;
+
+        for (const struct run *other = worker->runs; other; other = other->next)
+                if (other->keeps_answer && other != run) {
+                        count++;
+                        bytes += bytes_of(other);
+                }
+        return run->keeps_answer || (4 * count < worker->config->window && bytes <= HELD_MAX / 4);
+}
+
 /* What the server does not want now it gets soon, and the handler need not run again for that. It holds nobody up. */
 static bool keeps_answer(const struct run *run, const struct kube_error *error, uint64_t give_up)
 {
@@ -338,7 +413,8 @@ static bool keeps_answer(const struct run *run, const struct kube_error *error, 
         uint64_t wait = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
 
         return run->worker->config->window > 1 && run->handler.done && !run->worker->stopping &&
-               !run->order->alone && is_unsent && wait > 0 && clock_boottime_usec() + wait <= give_up;
+               !run->order->alone && is_unsent && wait > 0 && clock_boottime_usec() + wait <= give_up &&
+               may_keep(run);
 }
 
 static int ask(struct run *run, const struct kube_request *request, struct kube_answer *ret) _suspends_
@@ -354,15 +430,19 @@ static int ask(struct run *run, const struct kube_request *request, struct kube_
 int run_request(struct run *run, const struct kube_request *request, struct kube_answer *ret)
 {
         uint64_t give_up = clock_boottime_usec() + KEEP_USEC;
-        int r = ask(run, request, ret);
+        int r;
 
+        waiting_trim(run);
+        r = ask(run, request, ret);
         while (r >= 0 && keeps_answer(run, &ret->response.error, give_up)) {
+                run->keeps_answer = true;
                 (void)notice_throttle(run->worker->child, run->worker->client, &ret->response.error);
                 kube_answer_done(ret);
                 r = run_sleep(run, LOOK_USEC, "the API server, which asks us to wait (Retry-After)");
                 if (r >= 0)
                         r = ask(run, request, ret);
         }
+        run->keeps_answer = false;
         return r == -ECANCELED ? run_cut_off(run) : r;
 }
 

@@ -26,6 +26,11 @@ _warn_unused_ int run_ask_all_versions(struct run *run, const char *api_version,
                                        struct kube_finding *ret) _suspends_;
 /* Likewise fiber_sleep(). */
 _warn_unused_ int run_sleep(struct run *run, uint64_t usec, const char *why) _suspends_;
+/* The run goes on, or ends: it holds much, and others whose requests are not answered hold enough already. It waits outside of any
+ * worker then, and does not count. 0; negative: it has ended. */
+_warn_unused_ int waiting_go_on(struct run *run);
+/* Gives the memory back to the system that a large run has had. */
+void waiting_trim(const struct run *run);
 /* For how long no other run could have the worker. */
 uint64_t waiting_busy_usec(const struct run *run, uint64_t now);
 /* The run waits for its handler's turn, and has it until the turn is over. 0; -ESHUTDOWN: the run has ended before, as it

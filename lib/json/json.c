@@ -12,7 +12,7 @@ struct reader {
         const char *text;
         size_t size, position;
         cJSON **open; /* the containers around the position, outermost first */
-        size_t depth, allocated, values;
+        size_t depth, allocated, values, values_max;
         char *key; /* of the member whose value comes next */
 };
 
@@ -308,9 +308,9 @@ static int read_end(struct reader *reader, bool is_first)
 static int read_next(struct reader *reader, cJSON **root)
 {
         cJSON *parent = reader->depth > 0 ? reader->open[reader->depth - 1] : NULL, *item = NULL;
-        int r = reader->values++ == JSON_VALUES_MAX ? -EBADMSG
-                : cJSON_IsObject(parent)            ? read_key(reader)
-                                                    : 0;
+        int r = reader->values++ == reader->values_max ? -E2BIG
+                : cJSON_IsObject(parent)               ? read_key(reader)
+                                                       : 0;
 
         if (r >= 0)
                 r = read_value(reader, look_ahead(reader), &item);
@@ -493,10 +493,10 @@ void json_append_path(const cJSON *root, const cJSON *item, struct text *out)
         (void)append_path(root, item, out);
 }
 
-int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
+static int read_tree(const char *text, size_t size, size_t values_max, cJSON **ret, size_t *ret_where)
 {
         _cleanup_json_ cJSON *root = NULL;
-        struct reader reader = {.text = text, .size = size};
+        struct reader reader = {.text = text, .size = size, .values_max = values_max};
         int r;
 
         while ((r = read_next(&reader, &root)) == 0)
@@ -512,9 +512,35 @@ int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
         return r;
 }
 
+int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
+{
+        int r = read_tree(text, size, JSON_VALUES_MAX, ret, ret_where);
+
+        return r == -E2BIG ? -EBADMSG : r;
+}
+
+int json_read_bounded(const char *text, size_t size, cJSON **ret, size_t *ret_where)
+{
+        return read_tree(text, size, JSON_BOUNDED_MAX, ret, ret_where);
+}
+
 cJSON *json_parse(const char *text, size_t size)
 {
         cJSON *tree = NULL;
 
         return text && json_read(text, size, &tree, NULL) >= 0 ? tree : NULL;
+}
+
+cJSON *json_parse_bounded(const char *text, size_t size)
+{
+        cJSON *tree = NULL;
+
+        return text && json_read_bounded(text, size, &tree, NULL) >= 0 ? tree : NULL;
+}
+
+cJSON *json_parse_served(const char *text, size_t size)
+{
+        cJSON *tree = NULL;
+
+        return text && read_tree(text, size, JSON_SERVED_MAX, &tree, NULL) >= 0 ? tree : NULL;
 }

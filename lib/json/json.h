@@ -15,15 +15,26 @@
 #include "base/text.h"
 
 /* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
-#define JSON_DEPTH_MAX  10240
-/* Of values, each of which takes 64 bytes: an object that an API server accepts has a fraction of that. */
-#define JSON_VALUES_MAX 2000000
+#define JSON_DEPTH_MAX   10240
+/* Of values: an object that an API server accepts has a fraction of that. */
+#define JSON_VALUES_MAX  2000000
+/* Of values in a tree of what a handler or a tenant has written. A value takes 112 bytes and more: "1," of a long list of numbers
+ * is 60 times as large as a tree. So there are 15 MiB at most. An object with a megabyte of YAML has half as many values. */
+#define JSON_BOUNDED_MAX 100000
+/* The same for an object as the API server has it, whose managedFields name each field once more. */
+#define JSON_SERVED_MAX  200000
 
 /* One value, with white space around it. -EBADMSG: it is none from the byte *ret_where on, which may be the
  * end of `text`, or of a value that more follows, or one value too many; -ENOMEM. `ret_where` may be NULL. */
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
-/* The same; NULL: no JSON, or no memory. */
+/* Likewise, but -E2BIG: it has more than JSON_BOUNDED_MAX values. */
+int json_read_bounded(const char *text, size_t size, cJSON **ret, size_t *ret_where);
+/* json_read(); NULL: no JSON, or no memory. */
 cJSON *json_parse(const char *text, size_t size);
+/* json_read_bounded(); NULL: no JSON, too many values, or no memory. */
+cJSON *json_parse_bounded(const char *text, size_t size);
+/* Likewise, with JSON_SERVED_MAX. */
+cJSON *json_parse_served(const char *text, size_t size);
 
 static inline void cleanup_json(cJSON **tree)
 {

@@ -89,7 +89,7 @@ bool children_are_due(struct run *run)
 
         /* When an object leaves the selection, its children stay unless the handler answers with others. */
         if (run->action == ACTION_RECONCILE || run->action == ACTION_UNSELECTED)
-                return run->answer.dependents && run->object.json;
+                return run->answer.dependents_text.start && run->object.json;
         if (run->answer.not_done)
                 return false;
         record = notes_find_record(run, object_json(run));

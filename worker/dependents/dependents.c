@@ -546,8 +546,8 @@ static void add_field(const char *path, const cJSON *before _unused_, const cJSO
 
 bool dependents_name_fields(const char *before, struct span after, bool of_after, char *buffer, size_t size)
 {
-        _cleanup_json_ cJSON *old = json_parse(before, strlen(before));
-        _cleanup_json_ cJSON *new = json_parse(after.start, after.size);
+        _cleanup_json_ cJSON *old = json_parse_served(before, strlen(before));
+        _cleanup_json_ cJSON *new = json_parse_served(after.start, after.size);
         struct field_list list = {.text = buffer, .room = size, .of_after = of_after};
 
         buffer[0] = '\0';

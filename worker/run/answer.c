@@ -88,13 +88,13 @@ static int take_duration(uint64_t *place, const cJSON *value, struct error *erro
 /* What an answer with an error may not carry, because nothing more is done for the object in this run. */
 static int check_failing(const struct answer *answer, struct error *error)
 {
-        if (answer->dependents)
+        if (answer->dependents_text.start)
                 return wrong_answer(error, "children",
                                     "are not applied by an answer with `error`; leave one of them out");
-        if (answer->patches)
+        if (answer->patches_text.start)
                 return wrong_answer(error, "patches",
                                     "are not written by an answer with `error`; leave one of them out");
-        if (answer->patch)
+        if (answer->patch_text.start)
                 return wrong_answer(error, "patch",
                                     "is not written by an answer with `error`; leave one of them out");
         if (answer->requeue_after_usec > 0)
@@ -105,12 +105,9 @@ static int check_failing(const struct answer *answer, struct error *error)
         return 0;
 }
 
-static int take_answer_object(const cJSON **place, const cJSON *value, const char *key, struct error *error)
+static int check_object(const cJSON *value, const char *key, struct error *error)
 {
-        if (!cJSON_IsObject(value))
-                return wrong_answer(error, key, "must be an object");
-        *place = value;
-        return 0;
+        return cJSON_IsObject(value) ? 0 : wrong_answer(error, key, "must be an object");
 }
 
 static bool is_known(const char *key)
@@ -138,12 +135,14 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 return unknown_key(key, error);
         if (cJSON_IsNull(value))
                 return 0;
-        if (strcmp(key, "status") == 0)
-                return take_answer_object(&answer->status, value, key, error);
+        if (strcmp(key, "status") == 0) {
+                answer->status_has_conditions = cJSON_GetObjectItemCaseSensitive(value, "conditions");
+                return check_object(value, key, error);
+        }
         if (strcmp(key, "patch") == 0) {
-                int r = take_answer_object(&answer->patch, value, key, error);
+                int r = check_object(value, key, error);
 
-                return r < 0 ? r : check_patch(answer->patch, error);
+                return r < 0 ? r : check_patch(value, error);
         }
         if (strcmp(key, "conditions") == 0) {
                 answer->conditions = value;
@@ -159,14 +158,8 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 return take_duration(&answer->retry_after_usec, value, error);
         if (strcmp(key, "id") == 0)
                 return 0; /* a serving handler's; the run was found by it */
-        if (strcmp(key, "children") == 0) {
-                answer->dependents = value;
+        if (strcmp(key, "children") == 0 || strcmp(key, "patches") == 0)
                 return objects_check(key, value, error);
-        }
-        if (strcmp(key, "patches") == 0) {
-                answer->patches = value;
-                return objects_check(key, value, error);
-        }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
                 return cJSON_IsBool(value) ? 0 : wrong_answer(error, key, "must be true or false");
@@ -261,9 +254,14 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                         "the handler's answer is not valid JSON: a control character, which a string "
                         "must escape (at byte %zu of stdout)",
                         start + (size_t)control);
-        r = json_read(output + start, size, ret, &where);
+        r = json_read_bounded(output + start, size, ret, &where);
         if (r == -ENOMEM)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
+        if (r == -E2BIG)
+                return error_set(error, -EINVAL,
+                                 "the handler's answer has more than %d values (objects, lists, texts, "
+                                 "numbers): too many from byte %zu of %zu on",
+                                 JSON_BOUNDED_MAX, start + where, start + size);
         if (r < 0)
                 return error_set(error, -EINVAL,
                                  "the handler's answer is not valid JSON: %s (at byte %zu of stdout)",
@@ -310,6 +308,14 @@ static int take_texts(struct answer *answer, const char *output, size_t size, st
         return 0;
 }
 
+static void drop_trees(struct answer *answer)
+{
+        static const char *const large[] = {"status", "patch", "children", "patches"};
+
+        for (size_t i = 0; i < ELEMENTS(large); i++)
+                cJSON_DeleteItemFromObjectCaseSensitive(answer->root, large[i]);
+}
+
 int answer_parse(const char *output, size_t size, struct answer *ret, struct error *error)
 {
         struct answer answer = {0};
@@ -343,6 +349,7 @@ int answer_parse(const char *output, size_t size, struct answer *ret, struct err
                 answer_done(&answer);
                 return r;
         }
+        drop_trees(&answer);
         *ret = answer;
         return 0;
 }

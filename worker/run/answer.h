@@ -2,7 +2,8 @@
 #pragma once
 /*
  * A handler's answer: one JSON object on stdout. A wrong type or an unknown key is an error of the handler,
- * whose text says where. Stdout that does not begin with '{' is output, not an answer.
+ * whose text says where. Stdout that does not begin with '{' is output, not an answer. What may be large stays a text: as a tree
+ * it would be many times as large, and an answer waits until the API server has taken it.
  */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -13,19 +14,17 @@
 
 struct answer {
         cJSON *root;             /* owns the trees; NULL: no answer */
-        const cJSON *status;     /* object or NULL */
-        const cJSON *patch;      /* object or NULL */
         const cJSON *events;     /* list or NULL */
         const cJSON *conditions; /* list or NULL */
-        const cJSON *dependents; /* list or NULL: they stay as they are */
-        const cJSON *patches;    /* list or NULL: likewise */
-        struct span status_text, patch_text, dependents_text,
-                patches_text; /* the same, as the handler wrote them: inside its output */
-        const char *message;  /* or NULL */
-        const char *error;    /* the handler says that it has failed, and why; or NULL */
-        bool not_done;        /* `done: false`: the cleanup goes on */
-        bool permanent;       /* ... and that it will, until the object changes */
-        bool fatal;           /* ... and that the operator should end (allowFatal) */
+        /* As the handler wrote them: inside its output. Without a start: there is none. */
+        struct span status_text, patch_text;       /* objects */
+        struct span dependents_text, patches_text; /* lists; where there is none, they stay as they are */
+        bool status_has_conditions;
+        const char *message; /* or NULL */
+        const char *error;   /* the handler says that it has failed, and why; or NULL */
+        bool not_done;       /* `done: false`: the cleanup goes on */
+        bool permanent;      /* ... and that it will, until the object changes */
+        bool fatal;          /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec;
         uint64_t retry_after_usec; /* beside an error: in the place of the backoff; 0 if there is none */
 };

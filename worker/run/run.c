@@ -115,6 +115,13 @@ static int ask_handler(struct run *run) _suspends_
         return r < 0 ? r : handler_run(run);
 }
 
+static int go_on(struct run *run, int next)
+{
+        int r = waiting_go_on(run);
+
+        return r < 0 ? r : next;
+}
+
 static void carry_out(struct run *run) _suspends_
 {
         int next = reading_begin(run);
@@ -124,9 +131,13 @@ static void carry_out(struct run *run) _suspends_
         if (next == RUN_ATTEMPTS)
                 next = reading_related(run);
         if (next == RUN_PREPARES)
+                next = go_on(run, next);
+        if (next == RUN_PREPARES)
                 next = write_prepare(run);
         if (next == RUN_ASKS)
                 next = ask_handler(run);
+        if (next == RUN_WRITES)
+                next = go_on(run, next);
         if (next == RUN_WRITES)
                 next = write_answer(run);
         assert(next < 0 && (run->end.is_set || run->dropped));
@@ -173,6 +184,7 @@ int run_carry_out(struct worker *worker, const struct message_run *order)
                 status_tell_failure(&run); /* in the object's status first */
         if (!run.dropped)
                 r = report_end(&run);
+        waiting_trim(&run);
         leave(&run);
         return r;
 }

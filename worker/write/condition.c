@@ -151,15 +151,19 @@ struct condition condition_read(const cJSON *item)
 
 /* ---- merging */
 
-cJSON *conditions_of(const char *json)
+int conditions_of(const char *json, cJSON **ret)
 {
         struct scan_object object;
-        struct span list;
+        struct span list = {0};
+        int r = scan_object(json, strlen(json), &object);
 
-        if (scan_object(json, strlen(json), &object) < 0)
-                return NULL;
-        list = scan_get(object.status, "conditions");
-        return list.start && list.start[0] == '[' ? json_parse(list.start, list.size) : cJSON_CreateArray();
+        if (r >= 0)
+                list = scan_get(object.status, "conditions");
+        if (r >= 0 && list.start && list.start[0] == '[')
+                return json_read_bounded(list.start, list.size, ret, NULL);
+        if (r >= 0)
+                *ret = cJSON_CreateArray();
+        return r < 0 ? r : *ret ? 0 : -ENOMEM;
 }
 
 static int put(cJSON *item, const char *key, cJSON *value)

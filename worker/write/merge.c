@@ -114,22 +114,20 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
         return effect;
 }
 
-/* Only the compared part is parsed into a tree. */
-enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch)
+/* Only the compared part is parsed into a tree, and no tree outlives this. */
+enum merge_effect merge_effect_on(const char *json, const char *member, struct span patch)
 {
+        _cleanup_json_ cJSON *tree = NULL, *changes = NULL;
         struct span found = {0};
         struct span target = {json, strlen(json)};
-        enum merge_effect effect;
-        cJSON *tree;
 
         if (member && scan_find(target, &(struct scan_wanted){member, &found}, 1) < 0)
                 return MERGE_CHANGES;
         if (member) /* no status is the same as an empty one */
                 target = found.start ? found : (struct span){"{}", 2};
-        tree = json_parse(target.start, target.size);
-        effect = merge_effect(tree, patch);
-        cJSON_Delete(tree);
-        return effect;
+        changes = json_parse_bounded(patch.start, patch.size);
+        tree = changes ? json_parse_served(target.start, target.size) : NULL;
+        return tree ? merge_effect(tree, changes) : MERGE_UNSURE;
 }
 
 /* ---- the body */

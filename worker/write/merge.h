@@ -18,8 +18,10 @@ enum merge_effect {
 
 /* `target` may be NULL: there is none. */
 enum merge_effect merge_effect(const cJSON *target, const cJSON *patch);
-/* The effect of `patch` on the object in `json`, or on this member of it; member NULL: on all of it. */
-enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch);
+/* The effect of `patch` on the object in `json`, or on this member of it; member NULL: on all of it. MERGE_UNSURE also if one of
+ * them has too many values for a tree (JSON_BOUNDED_MAX, and
+ * JSON_SERVED_MAX for the object). */
+enum merge_effect merge_effect_on(const char *json, const char *member, struct span patch);
 
 /* The body: `patch` as `member` of an object (NULL: as it is), with the metadata.uid and resourceVersion
  * that it is meant for. The patch itself has none. 0, -EBADMSG, -ENOMEM. */

@@ -22,18 +22,6 @@
 #include "worker/write/refusal.h"
 #include "json/json.h"
 
-/* A merge patch of the status, with conditions. */
-struct status {
-        cJSON *patch;
-        char *text; /* the same, as it is sent */
-};
-
-static void status_done(struct status *status)
-{
-        cJSON_Delete(status->patch);
-        free(status->text);
-}
-
 /* ---- making it */
 
 static bool wants_ready(const struct run *run)
@@ -67,15 +55,16 @@ static bool answers_not_ready(const struct run *run)
         return answered && strcmp(condition_read(answered).status, "True") != 0;
 }
 
-/* The object's conditions, with the handler's and `ready` merged in; owned by the caller. */
-static cJSON *merge_conditions(const struct run *run, const struct condition *ready, bool with_answer)
+/* *ret: the object's conditions, with the handler's and `ready` merged in. -E2BIG: the object has too many values there; -ENOMEM. */
+static int merge_conditions(const struct run *run, const struct condition *ready, bool with_answer,
+                            cJSON **ret)
 {
-        cJSON *list = conditions_of(object_json(run));
+        _cleanup_json_ cJSON *list = NULL;
         int64_t generation = generation_of(run);
         bool answers_ready = false;
         const cJSON *answered = with_answer ? run->answer.conditions : NULL, *item;
         char now[32];
-        int r = list ? 0 : -ENOMEM;
+        int r = conditions_of(object_json(run), &list);
 
         format_now(now, sizeof(now));
         cJSON_ArrayForEach(item, answered)
@@ -95,60 +84,57 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
         if (r >= 0 && ready && !answers_ready)
                 r = condition_set(list, ready, generation, now);
         if (r >= 0)
-                return list;
-        cJSON_Delete(list);
-        return NULL;
+                *ret = TAKE_PTR(list);
+        return r;
 }
 
-/* Appends the conditions to the handler's own text: a tree would change large numbers on the way. */
-static int make_text(const struct run *run, struct span handlers, const cJSON *conditions,
-                     struct status *ret)
+static bool is_empty_object(struct span object)
 {
+        const char *first = object.start + 1;
+
+        return first[strspn(first, " \t\r\n")] == '}';
+}
+
+/* *ret: a merge patch of the status. Appends the conditions to the handler's own text: a tree would change large numbers on the
+ * way, and be many times as large while the server answers. with_answer: the handler's status is in it. */
+static int make_status(const struct run *run, const cJSON *conditions, bool with_answer, char **ret)
+{
+        struct span handlers = with_answer ? run->answer.status_text : (struct span){0};
         _cleanup_text_ struct text text = TEXT_EMPTY;
         _cleanup_free_ char *list = conditions ? cJSON_PrintUnformatted(conditions) : NULL;
 
         if (conditions && !list)
                 return -ENOMEM;
-        if (!handlers.start)
-                text_append_string(&text, "{");
+        if (handlers.start)
+                text_append(&text, handlers.start, handlers.size - 1);
         else
-                text_append(&text, handlers.start, handlers.size - (list ? 1 : 0));
+                text_append_string(&text, "{");
         if (list)
-                text_printf(&text, "%s\"conditions\":%s}",
-                            handlers.start && run->answer.status->child ? "," : "", list);
+                text_printf(&text, "%s\"conditions\":%s",
+                            handlers.start && !is_empty_object(handlers) ? "," : "", list);
+        text_append_string(&text, "}");
         if (text.failed)
                 return -ENOMEM;
-        free(ret->text);
-        ret->text = text_take(&text);
-        return ret->text ? 0 : -ENOMEM;
+        free(*ret);
+        *ret = text_take(&text);
+        return *ret ? 0 : -ENOMEM;
 }
 
-/* Takes the list. with_answer: together with the handler's status. */
-static int make_status(const struct run *run, cJSON *conditions, bool with_answer, struct status *ret)
+static struct span whole(const char *status)
 {
-        const cJSON *handlers = with_answer ? run->answer.status : NULL;
-        cJSON *status = handlers ? cJSON_Duplicate(handlers, true) : cJSON_CreateObject();
-        int r = make_text(run, handlers ? run->answer.status_text : (struct span){0}, conditions, ret);
-
-        if (!status || (conditions && !cJSON_AddItemToObject(status, "conditions", conditions))) {
-                cJSON_Delete(status);
-                cJSON_Delete(conditions);
-                return -ENOMEM;
-        }
-        cJSON_Delete(ret->patch);
-        ret->patch = status;
-        return r;
+        assert(status);
+        return (struct span){status, strlen(status)};
 }
 
-static bool changes_something(const struct run *run, const struct status *status)
+static bool changes_something(const struct run *run, const char *status)
 {
-        return merge_effect_on(object_json(run), "status", status->patch) != MERGE_SAME;
+        return merge_effect_on(object_json(run), "status", whole(status)) != MERGE_SAME;
 }
 
 /* Why the answer's conditions cannot be merged; NULL: they can. */
 static const char *obstacle(const struct run *run)
 {
-        if (run->answer.status && json_member(run->answer.status, "conditions"))
+        if (run->answer.status_has_conditions)
                 return "status.conditions: use the answer's own key `conditions`, where others' are kept";
         if (fingerprint_is_partial(run->object.json, run->object.json_size))
                 return "conditions: the watch has metadataOnly, so the object's own are not known";
@@ -156,16 +142,16 @@ static const char *obstacle(const struct run *run)
 }
 
 /* 1: it would change something; 0: it would not; negative: the run has ended. */
-static int prepare(struct run *run, struct status *ret)
+static int prepare(struct run *run, char **ret)
 {
+        _cleanup_json_ cJSON *list = NULL;
         const char *type = run->watch->config->ready_condition;
         bool tells_ready = wants_ready(run) && run->action == ACTION_RECONCILE;
         struct condition told = {type, "True", "Reconciled", NULL};
         char waiting[512];
-        cJSON *list = NULL;
-        int r;
+        int r = 0;
 
-        if (!run->answer.status && !run->answer.conditions && !tells_ready)
+        if (!run->answer.status_text.start && !run->answer.conditions && !tells_ready)
                 return 0;
         if (run->answer.conditions || tells_ready) {
                 if (obstacle(run))
@@ -178,27 +164,27 @@ static int prepare(struct run *run, struct status *ret)
                                                    sizeof(waiting) - strlen(waiting));
                         told = (struct condition){type, "False", "Waiting", waiting};
                 }
-                list = merge_conditions(run, tells_ready ? &told : NULL, true);
-                if (!list)
-                        return run_finish(run, RESULT_RETRY, "no memory for the object's conditions");
+                r = merge_conditions(run, tells_ready ? &told : NULL, true, &list);
         }
-        r = make_status(run, list, true, ret);
+        if (r == -E2BIG)
+                return run_finish(
+                        run, RESULT_PERMANENT,
+                        "the object's conditions have more than %d values; delete what is in the way",
+                        JSON_BOUNDED_MAX);
+        if (r >= 0)
+                r = make_status(run, list, true, ret);
         if (r < 0)
                 return run_finish(run, RESULT_RETRY, "no memory for the object's status");
-        return changes_something(run, ret);
+        return changes_something(run, *ret);
 }
 
 /* ---- writing it */
 
-static int send(struct run *run, const struct status *status, struct kube_answer *ret) _suspends_
+static int send(struct run *run, const char *status, struct kube_answer *ret) _suspends_
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        struct span patch;
-        int r;
+        int r = merge_body("status", whole(status), run->order->uid, object_version(run), &body);
 
-        assert(status->text);
-        patch = (struct span){status->text, strlen(status->text)};
-        r = merge_body("status", patch, run->order->uid, object_version(run), &body);
         return r < 0 ? r
                      : patch_send(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
                                   true, ret);
@@ -206,11 +192,11 @@ static int send(struct run *run, const struct status *status, struct kube_answer
 
 /* A status that is sent to the resource itself is dropped once the resource has a subresource for it.
  * Fields that the CRD's schema lacks are always dropped: people wonder about that, so it is logged, once. */
-static int check_kept(struct run *run, const struct status *status) _suspends_
+static int check_kept(struct run *run, const char *status) _suspends_
 {
         struct worker_watch *watch = run->watch;
 
-        if (merge_effect_on(run->now.json, "status", status->patch) != MERGE_CHANGES)
+        if (merge_effect_on(run->now.json, "status", whole(status)) != MERGE_CHANGES)
                 return 0;
         if (!watch->resource.status_subresource) {
                 int r = object_rediscover(run);
@@ -227,7 +213,7 @@ static int check_kept(struct run *run, const struct status *status) _suspends_
         return 0;
 }
 
-static int write_once(struct run *run, const struct status *status) _suspends_
+static int write_once(struct run *run, const char *status) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         int r = send(run, status, &answer);
@@ -236,8 +222,9 @@ static int write_once(struct run *run, const struct status *status) _suspends_
                 return r;
         if (answer.response.error.failure != KUBE_FAILURE_NONE)
                 return object_refused(run,
-                                      run->answer.status || run->answer.conditions ? "handler's status"
-                                                                                   : "operator's condition",
+                                      run->answer.status_text.start || run->answer.conditions
+                                              ? "handler's status"
+                                              : "operator's condition",
                                       &answer.response);
         if (object_take_result(run, &answer.response) < 0)
                 return run_finish(run, RESULT_RETRY,
@@ -247,12 +234,12 @@ static int write_once(struct run *run, const struct status *status) _suspends_
 
 int status_send(struct run *run)
 {
-        _cleanup_(status_done) struct status status = {0};
+        _cleanup_free_ char *status = NULL;
         int r = prepare(run, &status);
 
         if (r > 0)
                 r = object_may_write(run);
-        return r > 0 ? write_once(run, &status) : r;
+        return r > 0 ? write_once(run, status) : r;
 }
 
 /* ---- a failure */
@@ -293,20 +280,20 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
 /* Whether the handler's answer is an error that says more about the object than its text. */
 static bool carries_more(const struct run *run)
 {
-        return run->answer.error && (run->answer.status || run->answer.conditions) &&
+        return run->answer.error && (run->answer.status_text.start || run->answer.conditions) &&
                !run_is_of_deletion(run) && run->action != ACTION_UNSELECTED;
 }
 
 /* Returns false: there is nothing to show, or it cannot be shown. */
-static bool prepare_failure(const struct run *run, struct status *ret)
+static bool prepare_failure(const struct run *run, char **ret)
 {
+        _cleanup_json_ cJSON *list = NULL;
         enum run_result result = run->end.result;
         const char *text = run->end.text;
         struct condition ready = {run->watch->config->ready_condition, "False",
                                   status_failure_reason(run, result), NULL};
         bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
         char message[STATUS_MESSAGE_MAX];
-        cJSON *list;
 
         if (waits && answers_not_ready(run))
                 return false; /* the handler's own text stands there already */
@@ -320,13 +307,13 @@ static bool prepare_failure(const struct run *run, struct status *ret)
                         run->order->watch, run->order->key, obstacle(run));
                 return false;
         }
-        list = merge_conditions(run, wants_ready(run) ? &ready : NULL, carries_more(run));
-        return list && make_status(run, list, carries_more(run), ret) >= 0 && changes_something(run, ret);
+        return merge_conditions(run, wants_ready(run) ? &ready : NULL, carries_more(run), &list) >= 0 &&
+               make_status(run, list, carries_more(run), ret) >= 0 && changes_something(run, *ret);
 }
 
 static bool is_to_be_told(const struct run *run)
 {
-        return !run_is_replay(run) &&
+        return !run_is_replay(run) && !run->is_crowded_out &&
                (status_is_failure(run->end.result) || run->end.result == RESULT_SETTLING) &&
                (wants_ready(run) || carries_more(run)) && run->json && run->end.text && !run->cancelled &&
                !fingerprint_is_partial(run->object.json, run->object.json_size);
@@ -335,13 +322,13 @@ static bool is_to_be_told(const struct run *run)
 void status_tell_failure(struct run *run)
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
-        _cleanup_(status_done) struct status status = {0};
+        _cleanup_free_ char *status = NULL;
         int r;
 
         if (!is_to_be_told(run) || !prepare_failure(run, &status) || object_discover(run) < 0)
                 return;
         /* Ready is a condition of our own, so it is merged with what others have written in between. */
-        while ((r = send(run, &status, &answer)) == -EAGAIN)
+        while ((r = send(run, status, &answer)) == -EAGAIN)
                 if (run->cancelled || !prepare_failure(run, &status))
                         return;
         if (r < 0)

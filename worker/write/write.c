@@ -26,7 +26,8 @@
 
 static int has_patch(struct run *run)
 {
-        return run->answer.patch && merge_effect_on(object_json(run), NULL, run->answer.patch) != MERGE_SAME;
+        return run->answer.patch_text.start &&
+               merge_effect_on(object_json(run), NULL, run->answer.patch_text) != MERGE_SAME;
 }
 
 /* The patch carries the resourceVersion that the handler has seen: it fits no other state of the object. */
@@ -231,20 +232,22 @@ static int all_written(struct run *run)
 
 static void drop_ignored(struct run *run)
 {
-        if (run->action != ACTION_RECONCILE && run->action != ACTION_UNSELECTED && run->answer.dependents)
+        if (run->action != ACTION_RECONCILE && run->action != ACTION_UNSELECTED &&
+            run->answer.dependents_text.start)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
-        if (run->action != ACTION_RECONCILE && run->answer.patches)
+        if (run->action != ACTION_RECONCILE && run->answer.patches_text.start)
                 log_warning("watch %s, %s: patches in the answer to `%s` are ignored: they are given up",
                             run->order->watch, run->order->key, run_action_name(run->action));
         if ((run_is_of_deletion(run) || !run->object.json) &&
-            (run->answer.patch || run->answer.status || run->answer.conditions)) {
+            (run->answer.patch_text.start || run->answer.status_text.start || run->answer.conditions)) {
                 log_warning(
                         "watch %s, %s: patch, status and conditions in the answer to `%s` are ignored: the "
                         "object is gone",
                         run->order->watch, run->order->key, run_action_name(run->action));
-                run->answer.patch = run->answer.status = run->answer.conditions = NULL;
+                run->answer.patch_text = run->answer.status_text = (struct span){0};
+                run->answer.conditions = NULL;
         }
 }
 

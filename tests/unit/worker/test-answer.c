@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "worker/run/answer.h"
+#include "json/json.h"
 
 static int parse(const char *output, struct answer *answer)
 {
@@ -35,7 +36,7 @@ static void test_everything(void **state)
                                "\"requeueAfter\":\"1m30s\",\"message\":\"all \\\"well\\\"\"}\n\n",
                                &answer),
                          0);
-        assert_true(cJSON_IsObject(answer.status));
+        assert_null(cJSON_GetObjectItemCaseSensitive(answer.root, "status"));
         assert_text(answer.status_text, "{\"a\" : 12345678901234567890}");
         assert_text(answer.patch_text, "{\"spec\":{}}");
         assert_int_equal(answer.requeue_after_usec, 90 * USEC_PER_SEC);
@@ -58,8 +59,8 @@ static void test_empty(void **state)
                 struct answer answer = {.requeue_after_usec = 1};
 
                 assert_int_equal(parse(output[i], &answer), 0);
-                assert_null(answer.status);
-                assert_null(answer.patch);
+                assert_null(answer.status_text.start);
+                assert_null(answer.patch_text.start);
                 assert_null(answer.message);
                 assert_int_equal(answer.requeue_after_usec, 0);
                 answer_done(&answer);
@@ -199,6 +200,35 @@ static void test_deep(void **state)
         text_done(&output);
 }
 
+static void append_values(struct text *out, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                text_append_string(out, i > 0 ? ",1" : "1");
+}
+
+static void test_too_many_values(void **state)
+{
+        _cleanup_text_ struct text most = TEXT_EMPTY, more = TEXT_EMPTY;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct answer answer;
+
+        (void)state;
+        text_append_string(&most, "{\"status\":{\"a\":[");
+        append_values(&most, JSON_BOUNDED_MAX - 3);
+        text_append_string(&most, "]}}");
+        assert_int_equal(parse(most.data, &answer), 0);
+        assert_int_equal(answer.status_text.size, most.size - strlen("{\"status\":}"));
+        assert_null(answer.root->child); /* an answer may wait for long: it keeps no large tree */
+        answer_done(&answer);
+        text_append_string(&more, "{\"status\":{\"a\":[");
+        append_values(&more, JSON_BOUNDED_MAX - 2);
+        text_append_string(&more, "]}}");
+        assert_int_equal(answer_parse(more.data, more.size, &answer, &error), -EINVAL);
+        assert_string_equal(error_message(&error),
+                            "the handler's answer has more than 100000 values (objects, lists, texts, "
+                            "numbers): too many from byte 200010 of 200014 on");
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
@@ -208,6 +238,7 @@ int main(void)
                 cmocka_unit_test(test_wrong_answers),
                 cmocka_unit_test(test_zero_bytes),
                 cmocka_unit_test(test_deep),
+                cmocka_unit_test(test_too_many_values),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);

@@ -16,13 +16,7 @@
 
 static enum merge_effect effect_on(const char *json, const char *member, const char *patch)
 {
-        cJSON *tree = json_parse(patch, strlen(patch));
-        enum merge_effect effect;
-
-        assert_non_null(tree);
-        effect = merge_effect_on(json, member, tree);
-        cJSON_Delete(tree);
-        return effect;
+        return merge_effect_on(json, member, (struct span){patch, strlen(patch)});
 }
 
 static void test_effect(void **state)
@@ -96,6 +90,29 @@ static void test_wide(void **state)
         text_done(&text);
 }
 
+/* {"list": [1, 1, ...]} with this many values in all. */
+static void make_list(size_t values, struct text *out)
+{
+        text_append_string(out, "{\"list\":[1");
+        for (size_t i = 3; i < values; i++)
+                text_append_string(out, ",1");
+        text_append_string(out, "]}");
+}
+
+/* Nothing that a tenant writes becomes a tree of any size. */
+static void test_too_many_values_to_compare(void **state)
+{
+        _cleanup_text_ struct text most = TEXT_EMPTY, more = TEXT_EMPTY;
+
+        (void)state;
+        make_list(JSON_BOUNDED_MAX, &most);
+        make_list(JSON_SERVED_MAX + 1, &more);
+        assert_int_equal(effect_on(most.data, NULL, most.data), MERGE_SAME);
+        assert_int_equal(effect_on(most.data, NULL, "{\"list\":2}"), MERGE_CHANGES);
+        assert_int_equal(effect_on(more.data, NULL, "{\"list\":2}"), MERGE_UNSURE);
+        assert_int_equal(effect_on("{\"list\":2}", NULL, more.data), MERGE_UNSURE);
+}
+
 static void test_body(void **state)
 {
         static const struct {
@@ -126,9 +143,8 @@ static void test_body(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_effect),
-                cmocka_unit_test(test_effect_on_status),
-                cmocka_unit_test(test_wide),
+                cmocka_unit_test(test_effect), cmocka_unit_test(test_effect_on_status),
+                cmocka_unit_test(test_wide),   cmocka_unit_test(test_too_many_values_to_compare),
                 cmocka_unit_test(test_body),
         };
 

@@ -23,7 +23,7 @@ static int pick(const cJSON *value, const cJSON *fields, struct picking *picking
 /* "k:{...}": finds the list's element that has these members. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct picking *picking)
 {
-        _cleanup_json_ cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_json_ cJSON *wanted = json_parse_served(keys, strlen(keys));
         size_t count = (size_t)cJSON_GetArraySize(wanted), size = strlen(keys);
         const cJSON *item, *key;
 
@@ -46,7 +46,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys, struct pic
 /* "v:...": finds the element of a set. */
 static const cJSON *find_by_value(const cJSON *list, const char *text, struct picking *picking)
 {
-        _cleanup_json_ cJSON *wanted = json_parse(text, strlen(text));
+        _cleanup_json_ cJSON *wanted = json_parse_served(text, strlen(text));
         size_t size = strlen(text);
         const cJSON *item;
 
@@ -64,7 +64,7 @@ static const cJSON *find_by_value(const cJSON *list, const char *text, struct pi
 /* The key members belong to the element, whichever manager wrote them. */
 static void add_keys(cJSON *element, const char *keys)
 {
-        _cleanup_json_ cJSON *wanted = json_parse(keys, strlen(keys));
+        _cleanup_json_ cJSON *wanted = json_parse_served(keys, strlen(keys));
         const cJSON *key;
 
         cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) && !json_member(element, key->string))
@@ -168,7 +168,7 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 
 int managed_fields_body(const char *text, const char *manager, char **ret)
 {
-        _cleanup_json_ cJSON *object = json_parse(text, strlen(text)), *body = NULL;
+        _cleanup_json_ cJSON *object = json_parse_served(text, strlen(text)), *body = NULL;
         const cJSON *metadata = json_member(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager), *duplicate = NULL;
         struct picking picking = {0};

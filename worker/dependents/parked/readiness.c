@@ -230,12 +230,12 @@ enum readiness readiness_of(const char *api_version, const char *kind, const cha
                 {"", "Service", of_service},
                 {"", "PersistentVolumeClaim", of_claim},
         };
-        _cleanup_json_ cJSON *object = json_parse(json, strlen(json));
+        _cleanup_json_ cJSON *object = json_parse_served(json, strlen(json));
         struct look look = {object, json_member(object, "spec"), json_member(object, "status"), why, size};
 
         why[0] = '\0';
         if (!object)
-                return say(&look, READINESS_NOT_YET, "it cannot be read");
+                return say(&look, READINESS_NOT_YET, "it cannot be read, or has too many values");
         if (json_member(json_member(object, "metadata"), "deletionTimestamp"))
                 return say(&look, READINESS_NOT_YET, "it is being deleted");
         for (size_t i = 0; i < ELEMENTS(rule); i++)

@@ -207,7 +207,7 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 
                 if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
                         continue;
-                definition = json_parse(other->text.start, other->text.size);
+                definition = json_parse_bounded(other->text.start, other->text.size);
                 if (!serves(definition, dependent))
                         continue;
                 dependent->unready = true;

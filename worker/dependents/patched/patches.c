@@ -221,7 +221,8 @@ static bool is_written_elsewhere(const struct dependents *dependents, const stru
 /* Whether the manager has these fields on the object with these values, and no others. */
 static bool is_applied(const char *own, const struct text *body)
 {
-        _cleanup_json_ cJSON *a = json_parse(own, strlen(own)), *b = json_parse(body->data, body->size);
+        _cleanup_json_ cJSON *a = json_parse_served(own, strlen(own)),
+                             *b = json_parse_served(body->data, body->size);
 
         cJSON_DeleteItemFromObjectCaseSensitive(json_member(a, "metadata"), "namespace");
         cJSON_DeleteItemFromObjectCaseSensitive(json_member(b, "metadata"), "namespace");
@@ -446,8 +447,9 @@ static bool is_left_out(const struct dependents *dependents, const struct depend
 
         if (dependents->drop)
                 return dependent->release;
-        return run->action != ACTION_RECONCILE || run->answer.patches ? !is_wanted(dependents, dependent)
-                                                                      : !is_named(run, dependent);
+        return run->action != ACTION_RECONCILE || run->answer.patches_text.start
+                       ? !is_wanted(dependents, dependent)
+                       : !is_named(run, dependent);
 }
 
 static int write_wanted(struct dependents *dependents, struct dependent *dependent) _suspends_
@@ -514,7 +516,8 @@ static int mark_children(const struct run *run, struct dependent_list *known)
         _cleanup_(dependent_list_done) struct dependent_list children = {0}, patches = {0};
         int r = 0, count = 0;
 
-        if (run->action != ACTION_RECONCILE || !run->answer.patches || !run->answer.dependents)
+        if (run->action != ACTION_RECONCILE || !run->answer.patches_text.start ||
+            !run->answer.dependents_text.start)
                 return 0;
         r = dependent_list_from_answer(run->answer.dependents_text, &children);
         if (r >= 0)
@@ -547,7 +550,7 @@ int patches_are_due(struct run *run)
 {
         if (run->action != ACTION_RECONCILE || !run->object.json)
                 return 0;
-        return run->answer.patches || has_unnamed(run);
+        return run->answer.patches_text.start || has_unnamed(run);
 }
 
 int patches_are_due_first(struct run *run)
@@ -579,7 +582,7 @@ static int begin_patches(struct run *run, struct dependents *patches)
         if (r >= 0)
                 r = mark_children(run, &patches->known);
         patches->drop = r > 0;
-        if (r == 0 && run->action == ACTION_RECONCILE && run->answer.patches)
+        if (r == 0 && run->action == ACTION_RECONCILE && run->answer.patches_text.start)
                 r = dependent_list_from_answer(run->answer.patches_text, &patches->wanted);
         return r < 0 ? r : patches->manager ? 0 : -ENOMEM;
 }

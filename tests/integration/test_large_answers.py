@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tenant, through the handler, makes a worker hold: memory, and places among its runs."""
+import copy
+
+import pytest
+
+from harness import WIDGET_CRD, wait_until, watch
+from harness.setup import allowing
+
+# No handler of these takes memory of its own: spec.list becomes status.list.
+ECHO = """#!/bin/sh
+exec sed -n 's/.*"spec":{"list":\\(\\[[^]]*\\]\\)}.*/{"status":{"list":\\1}}/p'
+"""
+
+ANSWER = """#!/bin/sh
+cat >/dev/null
+echo '{"status": {"phase": "x"}, "conditions": [{"type": "Fine", "status": "True"}]}'
+"""
+
+CHILDREN = """#!/usr/bin/python3 -u
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    name, spec = request["object"]["metadata"]["name"], request["object"].get("spec", {})
+    children = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}] if spec.get("child") else []
+    print(json.dumps({"id": request["id"], "status": {"n": 1}, "children": children}))
+"""
+
+LIMIT = 100_000  # values of an answer
+SIXTEEN_MIB = 16 << 10
+
+
+def anonymous(operator):
+    """Of all workers together, in KiB."""
+    total = 0
+    for worker in operator.children("worker"):
+        with open(f"/proc/{worker.pid}/status", encoding="ascii") as status:
+            total += next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+    return total
+
+
+@pytest.fixture
+def configured(operator, sandbox):
+    def configured(devserver, program, kind="exec", **more):
+        folder = sandbox.subfolder("handler", operator.user)
+        (folder / "handler").write_text(program, encoding="utf-8")
+        (folder / "handler").chmod(0o755)
+        entry = watch("widgets", **more)
+        entry["handler"] = {kind: [str(folder / "handler")], "timeout": "60s"}
+        operator.configure(devserver, [entry], workers=1)
+        operator.start_ready().wait_synced()
+        return operator
+
+    return configured
+
+
+@pytest.fixture
+def others(devserver):
+    devserver.api.resource("v1", "namespaces").create("other")
+    return devserver.api.resource("example.com/v1", "widgets", "other")
+
+
+def row(operator):
+    return operator.ctl.status()["watches"][0]
+
+
+def hold_writes(devserver, resource="widgets/status", namespace="default", **how):
+    return devserver.fault({"verb": "patch", "resource": resource, "namespace": namespace}, times=0, **(how or {"hang": True}))
+
+
+def wait_written(widgets, name):
+    wait_until(lambda: widgets.get(name).get("status"), f"{name} to be written", deadline=20)
+
+
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+def test_answers_that_wait_take_the_memory_of_their_texts(configured, devserver, widgets):
+    operator = configured(devserver, ECHO)
+    hold_writes(devserver)
+    before = anonymous(operator)
+    for number in range(12):
+        widgets.create(f"w-{number}", spec={"list": [1] * (LIMIT - 10)})
+    wait_until(lambda: row(operator)["writing"] > 0 and row(operator)["queued"] == 0, "all of them, here or outside")
+    taken = anonymous(operator) - before
+    assert taken < 3 * SIXTEEN_MIB, f"{taken} KiB for {row(operator)['writing']} of 12 answers of 200 kB"
+
+
+def test_an_answer_of_too_many_values_is_an_error_of_its_object(configured, devserver, widgets):
+    operator = configured(devserver, ECHO)
+    widgets.create("w", spec={"list": [1] * (4 * LIMIT)})
+    told = operator.wait_for_log("has more than 100000 values (objects, lists, texts, numbers): too many from byte 200013 of 800")
+    assert "not tried again until the object" in told["message"], told
+    widgets.create("other", spec={"list": [1] * 10})
+    wait_written(widgets, "other")
+
+
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+@pytest.mark.parametrize("status", [{"list": [1] * 600_000},
+                                    {"conditions": [{"type": "Other", "status": "True", "x": [1] * 600_000}]}],
+                         ids=["status", "conditions"])
+def test_what_stands_in_the_object_becomes_no_large_tree(make_devserver, operator, configured, status):
+    crd = copy.deepcopy(WIDGET_CRD)
+    crd["spec"]["versions"][0].pop("subresources")
+    devserver = make_devserver(load=(crd,))
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+    configured(devserver, ANSWER)
+    body = widgets.object("w")
+    body["status"] = status
+    widgets.create(body=body)
+    if "conditions" in status:
+        operator.wait_for_log("the object's conditions have more than 100000 values")
+    else:
+        wait_until(lambda: widgets.get("w")["status"].get("phase"), "its status")
+    with open(f"/proc/{operator.child('worker').pid}/status", encoding="ascii") as lines:
+        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    assert peak < 4 * SIXTEEN_MIB, f"{peak} KiB at most, for an object of 1.2 MB"
+
+
+@pytest.mark.slow
+def test_kept_answers_leave_the_window_to_others(configured, devserver, widgets, others):
+    operator = configured(devserver, CHILDREN, "serve", children=allowing())
+    devserver.fault({"verb": "patch", "resource": "configmaps"}, status=429, retryAfter=45, times=0)
+    for number in range(40):
+        widgets.create(f"w-{number}", spec={"child": True})
+    wait_until(lambda: row(operator)["writing"] == 8 and row(operator)["queued"] == 0, "a quarter of the window to keep its answers")
+    for number in range(10):
+        others.create(f"other-{number}", spec={})
+    for number in range(10):
+        wait_written(others, f"other-{number}")
+    assert row(operator)["writing"] == 8, "and the answers still wait"
+
+
+@pytest.mark.slow
+def test_large_writes_that_hang_leave_room_for_others(configured, devserver, widgets, others):
+    operator = configured(devserver, ECHO)
+    hold_writes(devserver)
+    for number in range(20):
+        widgets.create(f"w-{number}", spec={"list": ["x" * 1000] * 900})
+    wait_until(lambda: row(operator)["writing"] >= 1, "large writes to hang")
+    for number in range(5):
+        others.create(f"other-{number}", spec={"list": [1] * 100})
+    for number in range(5):
+        wait_written(others, f"other-{number}")
+    wait_until(lambda: row(operator)["queued"] == 0, "the other large ones to wait outside")
+    assert row(operator)["writing"] < 10
