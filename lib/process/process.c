@@ -87,6 +87,11 @@ static int start_error(struct process *process)
         return r;
 }
 
+bool process_is_deaf(const struct process *process)
+{
+        return process->pid == 0 || process->skipping;
+}
+
 static void process_finish(struct process *process)
 {
         struct process_result result;
@@ -101,8 +106,8 @@ static void process_finish(struct process *process)
                 stream_close(process, i);
         process->timer = sd_event_source_disable_unref(process->timer);
         process->sweep = sd_event_source_disable_unref(process->sweep);
-        if (process->options.on_output && process->output.size > 0 && !process->skipping)
-                process_log(process, process->output.data, process->output.size);
+        if (process->options.on_output)
+                stream_tell_rest(process);
         lines_finish(&process->before);
         lines_finish(&process->lines);
         error = start_error(process);

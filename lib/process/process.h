@@ -97,6 +97,9 @@ struct process_options {
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* The resources that it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);
+/* No answer would come: it has ended, but not all that it started; or it still writes a line that was told as cut, in which the
+ * answer would be lost. */
+bool process_is_deaf(const struct process *process);
 /* Its memory in bytes, 0 when it has ended. */
 uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */

@@ -118,6 +118,18 @@ static void tell_lines(struct process *process)
         text_clear(output);
 }
 
+void stream_tell_rest(struct process *process)
+{
+        struct text *output = &process->output;
+
+        if (output->size == 0 || process->skipping)
+                return;
+        if (process->options.input_ends)
+                tell_line(process, output->data, output->size);
+        else
+                process_log(process, output->data, output->size);
+}
+
 void process_log(struct process *process, const char *line, size_t size)
 {
         lines_feed(&process->before, line, size);

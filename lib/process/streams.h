@@ -18,5 +18,7 @@ void stream_close(struct process *process, int which);
 int stream_send_input(struct process *process);
 /* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
 int stream_listen(struct process *process);
+/* What it has written behind the last newline, when it is gone: a line where its input ended, else nothing but output. */
+void stream_tell_rest(struct process *process);
 /* Reads what is left in the pipe when the last writer is gone. */
 void stream_drain(struct process *process, int which);

@@ -51,6 +51,14 @@ for request in reversed(requests):
     if do in ("silent", "permanent", "error"):
         status = {{"silent": 0, "permanent": 65, "error": 3}}[do]
         continue
+    failed = json.dumps({{"id": request["id"], "error": "no luck", "permanent": True}})
+    raw = {{"half": '{{"id": %d, "status": {{"seen": tr\\n' % request["id"], "text": failed.replace('"id": ', '"id": "7') .replace(', "error', '", "error') + "\\n",
+           "nul": '{{"id": %d}}' % request["id"] + 1000000 * "\\0" + "\\n", "glued": failed,
+           "late": json.dumps({{"status": {{"text": "x" * (2 << 20)}}, "id": request["id"]}}) + "\\n",
+           "lines": failed.replace(", ", ",\\n") + "\\n"}}
+    if do in raw:
+        sys.stdout.write(raw[do])
+        continue
     say(answer)
     if do == "twice":
         say(answer)
@@ -204,6 +212,23 @@ def test_who_is_not_answered_is_done_if_it_ends_well(configured, called, widgets
     wait_until(lambda: row(operator)["succeeded"] == 5, "all to have succeeded")
     operator.stop()
     assert len(called.calls()) == 1
+
+
+@pytest.mark.parametrize("do", ["half", "text", "nul", "glued", "late", "lines"])
+def test_what_cannot_be_read_or_found_is_no_success(configured, called, widgets, operator, do):
+    """Nor does it cost another object its answer: the first one's has no end of line, and the next one's stands behind it."""
+    names = begun_together(configured, widgets, called, ("bad", do), retry={"first": "1h", "max": "1h"})
+    wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE permanent") == [("default/bad",)], "its failure")
+    wait_done(widgets, *names)
+    operator.stop()
+    assert all(entry[1:] == [1, ""] for call in called.calls() for entry in call)
+
+
+def test_the_last_line_needs_no_end(configured, called, widgets, operator):
+    configured(retry={"first": "1h", "max": "1h"}).start_ready().wait_synced()
+    widgets.create("bad", spec={"do": "glued"})
+    assert "no luck" in operator.wait_for_log("no luck", key="default/bad")["message"]
+    operator.stop()
 
 
 @pytest.mark.parametrize("do,said", [("permanent", "the handler exited with 65 (permanent)"),

@@ -38,6 +38,14 @@ def handle(request):
     if do == "long":
         say({{"id": request["id"], "status": {{"text": "x" * (2 << 20)}}}})
         return
+    if do == "endless":
+        os.write(1, b"{{" + b"x" * (3 << 20))
+        return
+    if do == "nul":
+        os.write(1, b'{{"id": %d}}' % request["id"] + bytes(1000000) + b"\\n")
+        return
+    if do == "leave" and os.fork() == 0:
+        threading.Event().wait(60)
     if do == "fail":
         say({{"id": request["id"], "error": "no luck", "permanent": True}})
         return
@@ -360,3 +368,20 @@ def test_mistakes(devserver, operator, top, entry, options, said):
     operator.configure(devserver, [{**watch("widgets"), **entry, "handler": options}], **top)
     result = operator.ctl.check(operator.config_file)
     assert result.returncode == 78 and said in result.stdout, result.stdout
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+@pytest.mark.parametrize("do", ["nul", "endless", "leave"])
+def test_what_one_answer_leaves_behind_harms_no_other(start, served, widgets, do, parallel):
+    """NULs behind it; a line that has no end; a process that has ended, but for a child that holds its output."""
+    operator = start(parallel=parallel)
+    widgets.create("bad", spec={"do": do})
+    if do == "leave":
+        wait_done(widgets, "bad")
+        os.kill(served.notes()[0][0], signal.SIGKILL)
+    else:
+        wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE permanent") == [("default/bad",)], "its failure")
+    wait_done(widgets, *create(widgets, 3, do=""))
+    assert row(operator)["failed"] == (0 if do == "leave" else 1)
+    assert all(note[3] == 1 for note in served.notes() if note[1] == "begin")
+    operator.stop()

@@ -19,6 +19,10 @@
 
 #define CUT_OFF "the run was cut off because the operator stops"
 
+#define UNCLEAR                                                                                                                       \
+        "the handler has written a line that begins with '{' and is no answer to one of its requests (see the log): its exit status " \
+        "0 says nothing of the others"
+
 #define LOOK_USEC (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
 struct coprocess {
@@ -28,13 +32,14 @@ struct coprocess {
         struct asked *first;     /* requests: those that it has, and those that it is to get */
         bool retiring;           /* gets no other request, and ends when it has answered those that it has */
         bool ending;             /* was told to end; the next one is started when it is gone */
-        char failure[160];       /* why it was ended over its requests; "": it was not */
-        uint64_t last_id, runs;  /* runs of this process */
-        uint64_t answered_id;    /* the newest request that was answered; 0: none */
-        char answered_key[512];  /* and its object */
-        uint64_t cpu_told;       /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;      /* CLOCK_BOOTTIME: when its usage was last read */
-        sd_event_source *timer;  /* of the timeouts */
+        bool unclear;      /* it has written what begins as an answer, and is none of one request alone */
+        char failure[160]; /* why it was ended over its requests; "": it was not */
+        uint64_t last_id, runs; /* runs of this process */
+        uint64_t answered_id;   /* the newest request that was answered; 0: none */
+        char answered_key[512]; /* and its object */
+        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
+        sd_event_source *timer; /* of the timeouts */
 };
 
 /* ---- its requests */
@@ -61,12 +66,18 @@ static void end_asked(struct coprocess *coprocess, struct asked *asked, enum ask
         asked_end(&coprocess->first, asked, end, text, strlen(text));
 }
 
+static bool is_of_batch(const struct coprocess *coprocess)
+{
+        return coprocess->watch->config->batch_max > 0;
+}
+
 /* ---- what it says */
 
 static void log_line(const char *line, void *userdata)
 {
         const struct coprocess *coprocess = userdata;
-        struct run *run = only_run(coprocess);
+        /* Of a batch the line may be about one that was answered. */
+        struct run *run = is_of_batch(coprocess) && coprocess->runs > 0 ? NULL : only_run(coprocess);
 
         if (run)
                 run_log_line(line, run);
@@ -154,6 +165,8 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
         if (size == 0)
                 return;
         asked = coprocess->ending ? NULL : asked_find(coprocess->first, line, size, cut);
+        coprocess->unclear =
+                coprocess->unclear || (line[0] == '{' && (!asked || cut || !asked_is_whole(line, size)));
         if (!asked) {
                 take_output(coprocess, line, size, cut);
                 return;
@@ -236,11 +249,6 @@ static bool ended_well(const struct process_result *result)
                WEXITSTATUS(result->wait_status) == 0;
 }
 
-static bool is_of_batch(const struct coprocess *coprocess)
-{
-        return coprocess->watch->config->batch_max > 0;
-}
-
 /* Its exit status is for those that it has not answered. 0: it has nothing to say about them. */
 static void settle_batch(struct coprocess *coprocess, const struct process_result *result, const char *why)
 {
@@ -249,9 +257,12 @@ static void settle_batch(struct coprocess *coprocess, const struct process_resul
 
         if (run)
                 run->handler.result = *result;
+        /* What was said last may be about an object that was answered, perhaps of another tenant. */
         if (!ended_well(result))
                 asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_EXITED, why,
-                             result->last_line);
+                             coprocess->runs == 0 ? result->last_line : "");
+        else if (coprocess->unclear)
+                asked_settle_unclear(&coprocess->first, coprocess->runs > 0, UNCLEAR);
         while ((asked = first_sent(coprocess))) {
                 asked_note_answer(asked->run);
                 end_asked(coprocess, asked, ASKED_ANSWERED, "");
@@ -434,6 +445,7 @@ static int launch(struct coprocess *coprocess, struct text *input)
                     : -ENOMEM;
 
         coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
+        coprocess->unclear = false;
         return r;
 }
 
@@ -443,6 +455,10 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
 {
         const struct run *run = asked->run;
 
+        if (coprocess->process && process_is_deaf(coprocess->process)) {
+                coprocess->retiring = true;
+                retire_maybe(coprocess);
+        }
         while (coprocess->process && (coprocess->ending || coprocess->retiring) && !asked->is_over &&
                !run->dropped)
                 (void)!fiber_suspend("the end of the former handler process");

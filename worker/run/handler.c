@@ -237,6 +237,8 @@ static int take_end(struct run *run, struct asked *answer)
                 return not_started(run, text);
         case ASKED_TOO_LARGE:
                 return run_finish_too_large(run);
+        case ASKED_UNREADABLE:
+                return run_finish(run, RESULT_PERMANENT, "%s", text);
         case ASKED_LOST:
                 return run_finish(run, RESULT_CANCELLED, "%s", text);
         case ASKED_EXITED:

@@ -66,6 +66,18 @@ static void test_a_line_that_is_too_long(void **state)
         assert_null(find(first, "xxx", true));
 }
 
+static void test_a_line_with_more_than_an_answer(void **state)
+{
+        static const char behind[] = "{\"id\":7}\0", glued[] = "{\"id\":7}{\"id\":8}",
+                          whole[] = "{\"id\":7} \r";
+
+        (void)state;
+        assert_false(asked_is_whole(behind, sizeof(behind) - 1));
+        assert_false(asked_is_whole(glued, sizeof(glued) - 1));
+        assert_false(asked_is_whole("{\"id\":7", 7));
+        assert_true(asked_is_whole(whole, sizeof(whole) - 1));
+}
+
 static void test_who_shares_a_process(void **state)
 {
         struct record_watch config = {.parallel = 4};
@@ -97,6 +109,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_line_answers_the_request_with_its_id),
                 cmocka_unit_test(test_a_line_that_is_too_long),
+                cmocka_unit_test(test_a_line_with_more_than_an_answer),
                 cmocka_unit_test(test_who_shares_a_process),
         };
 

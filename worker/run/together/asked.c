@@ -87,6 +87,17 @@ bool asked_is_answer_to(const char *line, size_t size, uint64_t id)
         return id > 0 && id_of(line, size) == id;
 }
 
+bool asked_is_whole(const char *line, size_t size)
+{
+        struct span whole;
+        size_t behind;
+
+        if (scan_value(line, size, &whole) < 0)
+                return false;
+        behind = (size_t)(whole.start - line) + whole.size;
+        return strspn(line + behind, " \t\r") == size - behind;
+}
+
 struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut)
 {
         bool is_alone = asked_count_sent(first) == 1;
@@ -106,7 +117,11 @@ void asked_end(struct asked **first, struct asked *asked, enum asked_end end, co
         asked_remove(first, asked);
         asked->is_over = true;
         asked->end = end;
-        asked->text = strndup(text, size);
+        asked->text = malloc(size + 1); /* there may be NULs in it */
+        if (asked->text) {
+                memcpy(asked->text, text, size);
+                asked->text[size] = '\0';
+        }
         asked->size = size;
         fiber_wake(asked->run->fiber);
 }
@@ -161,15 +176,16 @@ void asked_note_answer(const struct run *run)
                 run->watch->apart--;
 }
 
-static void tell_loss(const struct run *run, size_t count, const char *why, const char *last_line)
+static void tell_loss(const struct worker_watch *watch, size_t count, const char *why, const char *last_line)
 {
-        const char *name = run->watch->config->name;
+        const char *name = watch->config->name;
 
         log_write(
                 LOG_WARNING, NULL, LOG_FIELDS({"RECONCILED_WATCH", name}),
-                "watch %s: %s, and %zu objects were without an answer: they run again, one at a time; this counts "
-                "as an attempt of none of them%s%s",
-                name, why, count, last_line[0] ? ": " : "", last_line);
+                "watch %s: %s, and %zu %s without an answer: they run again, one at a time; this counts as an "
+                "attempt of none of them%s%s",
+                name, why, count, count == 1 ? "object was" : "objects were", last_line[0] ? ": " : "",
+                last_line);
 }
 
 static void end_sent(struct asked **first, enum asked_end end, const char *text)
@@ -206,7 +222,7 @@ void asked_settle(struct asked **first, bool by_itself, enum asked_end end, cons
         if (by_itself) {
                 asked->run->watch->apart = count;
                 if (count > 1)
-                        tell_loss(asked->run, count, why, last_line);
+                        tell_loss(asked->run->watch, count, why, last_line);
                 else
                         remember(asked->run);
         }
@@ -214,4 +230,26 @@ void asked_settle(struct asked **first, bool by_itself, enum asked_end end, cons
                 end_sent(first, ASKED_LOST, why);
         else
                 end_alone(first, end, why, last_line);
+}
+
+/* Any of them may have been answered in what nobody can read. */
+void asked_settle_unclear(struct asked **first, bool had_others, const char *why)
+{
+        size_t count = asked_count_sent(*first);
+        struct worker_watch *watch = NULL;
+
+        if (count == 1 && !had_others) {
+                end_sent(first, ASKED_UNREADABLE, why);
+                return;
+        }
+        for (const struct asked *asked = *first; asked; asked = asked->next)
+                if (asked->id > 0) {
+                        watch = asked->run->watch;
+                        remember(asked->run);
+                }
+        if (!watch)
+                return;
+        watch->apart = count;
+        tell_loss(watch, count, why, "");
+        end_sent(first, ASKED_LOST, why);
 }

@@ -16,8 +16,9 @@ enum asked_end {
         ASKED_FAILED,      /* `text` says why; likewise: */
         ASKED_NOT_STARTED, /* there is no process, whatever it asks */
         ASKED_EXITED, /* a program for this batch, of which run->handler.result tells; `text`: its last line */
-        ASKED_LOST,   /* with others; `text` says how */
-        ASKED_TOO_LARGE, /* the request is, as run->excess says */
+        ASKED_UNREADABLE, /* the process wrote what is an answer to nobody; `text` says so */
+        ASKED_LOST,       /* with others; `text` says how */
+        ASKED_TOO_LARGE,  /* the request is, as run->excess says */
 };
 
 struct asked {
@@ -42,6 +43,8 @@ size_t asked_count_unsent(const struct asked *first);
 struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut);
 /* Whether the line has this id. */
 bool asked_is_answer_to(const char *line, size_t size, uint64_t id);
+/* Whether the line is one JSON value, and nothing stands behind it. */
+bool asked_is_whole(const char *line, size_t size);
 /* Takes it out, and wakes its run. */
 void asked_end(struct asked **first, struct asked *asked, enum asked_end end, const char *text, size_t size);
 
@@ -55,3 +58,6 @@ void asked_note_answer(const struct run *run);
  * timeout. `why` is for people; end: of a single one, if that has failed. */
 void asked_settle(struct asked **first, bool by_itself, enum asked_end end, const char *why,
                   const char *last_line);
+/* The process has ended well, but what it wrote may hold the answers of those that it has not answered. A request that it had
+ * alone has failed; of several, also if others were answered, each is asked again alone, which counts for none of them. */
+void asked_settle_unclear(struct asked **first, bool had_others, const char *why);
