@@ -378,7 +378,9 @@ def test_what_one_answer_leaves_behind_harms_no_other(start, served, widgets, do
     widgets.create("bad", spec={"do": do})
     if do == "leave":
         wait_done(widgets, "bad")
-        os.kill(served.notes()[0][0], signal.SIGKILL)
+        ended = served.notes()[0][0]
+        os.kill(ended, signal.SIGKILL)
+        wait_until(lambda: not os.path.exists(f"/proc/{ended}"), "the worker to have seen its end")
     else:
         wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE permanent") == [("default/bad",)], "its failure")
     wait_done(widgets, *create(widgets, 3, do=""))
