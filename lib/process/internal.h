@@ -30,7 +30,7 @@ struct process {
         int output_error;
         struct lines lines, before; /* stderr; stdout before the answer */
         bool answering;
-        bool skipping; /* the rest of a line of stdout that was told as cut */
+        size_t looked; /* bytes of `output` in which there is no newline */
         char *group;   /* NULL: none */
         int64_t kills_before;
         enum process_memory_end memory_end;

@@ -87,9 +87,9 @@ static int start_error(struct process *process)
         return r;
 }
 
-bool process_is_deaf(const struct process *process)
+bool process_has_ended(const struct process *process)
 {
-        return process->pid == 0 || process->skipping;
+        return process->pid == 0;
 }
 
 static void process_finish(struct process *process)

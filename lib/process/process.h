@@ -78,7 +78,7 @@ struct process_options {
         unsigned group_controllers;      /* the groups' controllers (lib/os/cgroup.h) */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated; there may be more NULs in it. cut: the line is longer than
-         * PROCESS_ANSWER_MAX, and these are as many bytes of it; the rest is never told. stdin then stays
+         * PROCESS_ANSWER_MAX, and these are as many bytes of it. stdin then stays
          * open for process_write(), but for: */
         void (*on_output)(const char *line, size_t size, bool cut, void *userdata);
         bool input_ends; /* `input` is all that it gets, and it need not read it */
@@ -97,9 +97,8 @@ struct process_options {
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* The resources that it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);
-/* No answer would come: it has ended, but not all that it started; or it still writes a line that was told as cut, in which the
- * answer would be lost. */
-bool process_is_deaf(const struct process *process);
+/* It has ended, but perhaps not all that it started. */
+bool process_has_ended(const struct process *process);
 /* Its memory in bytes, 0 when it has ended. */
 uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */

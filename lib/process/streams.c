@@ -92,37 +92,33 @@ static void tell_line(struct process *process, char *line, size_t size)
         if (cut)
                 size = PROCESS_ANSWER_MAX;
         line[size] = '\0';
-        if (!process->skipping)
-                process->options.on_output(line, size, cut, process->options.userdata);
+        process->options.on_output(line, size, cut, process->options.userdata);
 }
 
-/* Whole lines are told; the rest waits for its end, unless it is too long already. */
+/* Whole lines are told; the rest waits for its end. Of one that is too long already, one byte too many is kept. */
 static void tell_lines(struct process *process)
 {
         struct text *output = &process->output;
-        size_t start = 0;
-        char *end;
+        size_t start = 0, looked = process->looked;
+        const char *end;
 
-        while (start < output->size && (end = memchr(output->data + start, '\n', output->size - start))) {
+        while (looked < output->size && (end = memchr(output->data + looked, '\n', output->size - looked))) {
                 size_t size = (size_t)(end - output->data) - start;
 
                 tell_line(process, output->data + start, size);
-                process->skipping = false;
-                start += size + 1;
+                start = looked = start + size + 1;
         }
         text_consume(output, start);
-        if (output->size <= PROCESS_ANSWER_MAX)
-                return;
-        tell_line(process, output->data, output->size);
-        process->skipping = true;
-        text_clear(output);
+        if (output->size > PROCESS_ANSWER_MAX + 1)
+                output->size = PROCESS_ANSWER_MAX + 1;
+        process->looked = output->size;
 }
 
 void stream_tell_rest(struct process *process)
 {
         struct text *output = &process->output;
 
-        if (output->size == 0 || process->skipping)
+        if (output->size == 0)
                 return;
         if (process->options.input_ends)
                 tell_line(process, output->data, output->size);

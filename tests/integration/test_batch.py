@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import ledger, wait_until, watch
+from harness.together import is_done, row, wait_done
 from harness.schema import check_request
 
 PROGRAM = """#!/usr/bin/python3 -u
@@ -125,18 +126,6 @@ def start(configured):
         return configured(*arguments, **options).start_ready().wait_synced()
 
     return start
-
-
-def row(operator):
-    return operator.ctl.status()["watches"][0]
-
-
-def is_done(widgets, name):
-    return widgets.get(name).get("status") == {"seen": name}
-
-
-def wait_done(widgets, *names):
-    wait_until(lambda: all(is_done(widgets, name) for name in names), f"{names} to be done")
 
 
 def create(widgets, count, do="", prefix="widget"):

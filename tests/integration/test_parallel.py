@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import ledger, wait_until, watch
+from harness.together import is_done, row, wait_done
 
 PROGRAM = """#!/usr/bin/python3 -u
 # A thread for each request, which obeys spec.do of its object. What begins and ends is noted.
@@ -105,18 +106,6 @@ def start(devserver, operator, served):
         return operator
 
     return start
-
-
-def row(operator):
-    return operator.ctl.status()["watches"][0]
-
-
-def is_done(widgets, name):
-    return widgets.get(name).get("status") == {"seen": name}
-
-
-def wait_done(widgets, *names):
-    wait_until(lambda: all(is_done(widgets, name) for name in names), f"{names} to be done")
 
 
 def create(widgets, count, do="wait", prefix="widget"):
@@ -371,10 +360,11 @@ def test_mistakes(devserver, operator, top, entry, options, said):
 
 
 @pytest.mark.parametrize("parallel", [1, 8])
-@pytest.mark.parametrize("do", ["nul", "endless", "leave"])
-def test_what_one_answer_leaves_behind_harms_no_other(start, served, widgets, do, parallel):
+@pytest.mark.parametrize("do, said", [
+    ("nul", "is not valid JSON"), ("endless", "did not answer within its timeout"), ("leave", None)])
+def test_what_one_answer_leaves_behind_harms_no_other(start, served, widgets, do, said, parallel):
     """NULs behind it; a line that has no end; a process that has ended, but for a child that holds its output."""
-    operator = start(parallel=parallel)
+    operator = start(parallel=parallel, timeout="1s")
     widgets.create("bad", spec={"do": do})
     if do == "leave":
         wait_done(widgets, "bad")
@@ -382,8 +372,8 @@ def test_what_one_answer_leaves_behind_harms_no_other(start, served, widgets, do
         os.kill(ended, signal.SIGKILL)
         wait_until(lambda: not os.path.exists(f"/proc/{ended}"), "the worker to have seen its end")
     else:
-        wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE permanent") == [("default/bad",)], "its failure")
+        operator.wait_for_log(said, key="default/bad")
     wait_done(widgets, *create(widgets, 3, do=""))
-    assert row(operator)["failed"] == (0 if do == "leave" else 1)
-    assert all(note[3] == 1 for note in served.notes() if note[1] == "begin")
+    assert (row(operator)["failed"] == 0) == (do == "leave")
+    assert all(note[3] == 1 for note in served.notes("begin") if note[2] != "bad")
     operator.stop()

@@ -32,8 +32,8 @@ struct coprocess {
         struct asked *first;     /* requests: those that it has, and those that it is to get */
         bool retiring;           /* gets no other request, and ends when it has answered those that it has */
         bool ending;             /* was told to end; the next one is started when it is gone */
-        bool unclear;      /* it has written what begins as an answer, and is none of one request alone */
-        char failure[160]; /* why it was ended over its requests; "": it was not */
+        bool unclear; /* it has written what begins as an answer, and is not the answer to one request */
+        char failure[160];      /* why it was ended over its requests; "": it was not */
         uint64_t last_id, runs; /* runs of this process */
         uint64_t answered_id;   /* the newest request that was answered; 0: none */
         char answered_key[512]; /* and its object */
@@ -455,7 +455,7 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
 {
         const struct run *run = asked->run;
 
-        if (coprocess->process && process_is_deaf(coprocess->process)) {
+        if (coprocess->process && process_has_ended(coprocess->process)) {
                 coprocess->retiring = true;
                 retire_maybe(coprocess);
         }
