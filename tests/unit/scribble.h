@@ -19,11 +19,7 @@
 /* How many a test tries: each takes a process, and a second or more under valgrind. */
 static inline unsigned scribble_count(void)
 {
-#ifdef __SANITIZE_ADDRESS__
-        return 100;
-#else
         return under_valgrind() ? 6 : 300;
-#endif
 }
 
 static inline uint64_t scribble_random(uint64_t *state)

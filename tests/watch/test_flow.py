@@ -10,7 +10,7 @@ from harness.setup import SANITIZED
 
 from .conftest import LIST, NO_WATCH_LIST, query
 
-COUNT = 100000 if os.environ.get("RECONCILED_FULL") == "1" else 700  # two pages
+COUNT = 100000 if os.environ.get("RECONCILED_FULL") == "1" else 1200  # three pages
 PATIENCE = 60 + COUNT / 10
 BOUND_KIB = 32 * 1024
 
