@@ -266,14 +266,17 @@ static bool serve_one(const struct rk_handler *handler, const char *line, size_t
         const char *why = read_request(&request, line, size);
         struct rk_value *answer = why ? refuse(&request, line, why) : answer_to(handler, &request);
         bool goes_on = false;
-        char *text;
+        char *text, head[40] = "{";
 
         if (answer) {
                 if (request.id != 0)
-                        rk_set(&request, answer, "id", rk_build(&request, "%lld", request.id));
+                        snprintf(head, sizeof(head), "{\"id\":%lld%s", request.id,
+                                 rk_count(answer) > 0 ? "," : "");
                 text = rk_print(&request.memory, answer, &size);
                 text[size++] = '\n'; /* in the place of the NUL */
-                goes_on = write_all(answers, text, size) && request.id != 0;
+                /* The id comes first: it tells whose answer is too long. */
+                goes_on = write_all(answers, head, strlen(head)) && write_all(answers, text + 1, size - 1) &&
+                          request.id != 0;
         } else {
                 *status = EXIT_DATA;
         }

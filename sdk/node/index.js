@@ -147,7 +147,8 @@ async function loop(handlers) {
     const request = parse(line);
     const found = request.action === undefined ? request.refusal : await answer(request, handlers);
     const serves = request.id !== undefined;
-    await write(`${JSON.stringify(serves ? { ...found, id: request.id } : found)}\n`);
+    // The id comes first: it tells whose answer is too long.
+    await write(`${JSON.stringify(serves ? Object.assign({ id: 0 }, found, { id: request.id }) : found)}\n`);
     if (!serves || asked) break;
     idle = true;
   }

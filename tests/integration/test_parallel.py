@@ -39,6 +39,9 @@ def handle(request):
     if do == "long":
         say({{"id": request["id"], "status": {{"text": "x" * (2 << 20)}}}})
         return
+    if do == "nameless":
+        say({{"status": {{"text": "x" * (2 << 20)}}, "id": request["id"]}})
+        return
     if do == "endless":
         os.write(1, b"{{" + b"x" * (3 << 20))
         return
@@ -187,6 +190,21 @@ def test_a_second_and_an_unknown_answer_change_nothing(start, served, widgets, o
     assert not any(is_done(widgets, name) for name in names)
     served.go()
     wait_done(widgets, *names)
+    operator.stop()
+
+
+def test_an_answer_that_is_too_long_and_of_nobody_ends_its_process_at_once(start, served, widgets, operator):
+    """Its id is lost with its end. Nobody waits for the timeout; each is asked again, alone, and it fails alone."""
+    start(timeout="1h")
+    names = create(widgets, 2)
+    served.wait_begun(2)
+    widgets.create("nameless", spec={"do": "nameless"})
+    operator.wait_for_log("does not begin with its id")
+    served.go()
+    operator.wait_for_log("the handler's answer is larger than", key="default/nameless")
+    wait_done(widgets, *names)
+    assert row(operator)["failed"] == 1
+    assert all(note[3] == 1 for note in served.notes("begin"))
     operator.stop()
 
 

@@ -60,6 +60,11 @@ for line in sys.stdin:
         both = "".join(json.dumps({{"id": request["id"], "status": {{"answer": n}}}}) + "\\n" for n in (1, 2))
         os.write(1, both.encode())
         continue
+    if do == "again":
+        print(json.dumps({{**answer, "status": {{"answer": 1}}}}))
+        sys.stdout.write((json.dumps(answer) + "\\n") * 3000)
+        sys.stdout.flush()
+        continue
     if do == "half":
         os.write(1, b"half a line")
         sys.exit(3)
@@ -302,6 +307,18 @@ def test_a_second_answer_to_one_request_is_told(start, served, widgets, operator
     wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
     assert widgets.get("twice")["status"] == {"answer": 1}, "the first answer counts"
     assert len(served.requests("twice")) == 1
+
+
+def test_an_answer_without_end_is_told_once_and_logged_within_bounds(start, served, widgets, operator):
+    start()
+    widgets.create("again", spec={"do": "again"})
+    operator.wait_for_log("a second time", key="default/again")
+    widgets.create("next", spec={"do": "write"})
+    wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
+    operator.stop()
+    assert len(operator.logs(where=lambda record: "a second time" in record["message"])) == 1
+    assert len(operator.logs(where=lambda record: record["message"].startswith('{"id"'))) == 1000
+    assert len(set(served.pids())) == 1
 
 
 def test_the_bounds_of_what_is_logged_are_of_a_run(start, served, widgets, operator):

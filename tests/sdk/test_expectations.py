@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 
@@ -61,6 +62,13 @@ def test_started_for_each_run(kit):
                               env={**kits.ENVIRONMENT, **kit.environment}, timeout=scaled(20))
         assert done.returncode == 0, (name, done.stderr)
         check(name, expectation, json.loads(done.stdout), done.stderr)
+
+
+def test_the_id_comes_first(probe):
+    """Of an answer that is too long, it is all that can be read."""
+    for number, do in enumerate(("nothing", "status"), 1):
+        probe.send(ask_for(do, id=number))
+        assert re.match(rb'\{ ?"id": ?%d[,}]' % number, probe.process.stdout.readline())
 
 
 def test_a_large_request(probe):

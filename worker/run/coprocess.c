@@ -23,6 +23,9 @@
         "the handler has written a line that begins with '{' and is no answer to one of its requests (see the log): its exit status " \
         "0 says nothing of the others"
 
+#define TOO_LONG                                                                                            \
+        "the handler wrote an answer that is larger than 1048576 bytes and does not begin with its id, so nobody knows whose it is"
+
 #define LOOK_USEC (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
 struct coprocess {
@@ -35,7 +38,7 @@ struct coprocess {
         bool unclear; /* it has written what begins as an answer, and is not the answer to one request */
         char failure[160];      /* why it was ended over its requests; "": it was not */
         uint64_t last_id, runs; /* runs of this process */
-        uint64_t answered_id;   /* the newest request that was answered; 0: none */
+        uint64_t answered_id;   /* the newest request that was answered; 0: none, or twice */
         char answered_key[512]; /* and its object */
         uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
         uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
@@ -130,8 +133,8 @@ static void end_with_runs(struct coprocess *coprocess, uint64_t grace_usec, cons
         end_process(coprocess, grace_usec);
 }
 
-/* Nothing tells which of two answers was meant; the first one was carried out by then. */
-static void note_second_answer(const struct coprocess *coprocess)
+/* Nothing tells which of two answers was meant; the first one was carried out by then. A third one is a line as any other. */
+static void note_second_answer(struct coprocess *coprocess)
 {
         log_write(LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT,
                   LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name},
@@ -139,6 +142,7 @@ static void note_second_answer(const struct coprocess *coprocess)
                   "watch %s: the handler has answered request %" PRIu64
                   ", for %s, a second time: only its first answer counts; mend the handler",
                   coprocess->watch->config->name, coprocess->answered_id, coprocess->answered_key);
+        coprocess->answered_id = 0;
 }
 
 static void take_output(struct coprocess *coprocess, const char *line, size_t size, bool cut)
@@ -157,6 +161,12 @@ static void retire_maybe(struct coprocess *coprocess)
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
 }
 
+/* By its requests. What a call leaves without an answer is settled when it ends, which is soon. */
+static bool is_waited_for(const struct coprocess *coprocess)
+{
+        return !is_of_batch(coprocess) && !coprocess->ending && first_sent(coprocess);
+}
+
 static void on_output(const char *line, size_t size, bool cut, void *userdata)
 {
         struct coprocess *coprocess = userdata;
@@ -169,6 +179,8 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
                 coprocess->unclear || (line[0] == '{' && (!asked || cut || !asked_is_whole(line, size)));
         if (!asked) {
                 take_output(coprocess, line, size, cut);
+                if (cut && line[0] == '{' && is_waited_for(coprocess))
+                        end_with_runs(coprocess, coprocess->watch->config->handler_grace_usec, TOO_LONG);
                 return;
         }
         process_next_run(coprocess->process);

@@ -220,8 +220,8 @@ def serve():
         stop.idle = False
         request, refusal = _parse(line)
         found = refusal or answer(request)
-        if "id" in request:
-            found["id"] = request["id"]
+        if "id" in request:  # and the first member: it tells whose answer is too long
+            found = {"id": 0} | found | {"id": request["id"]}
         try:
             _write(answers, _dump(found) + "\n")
         except BrokenPipeError:

@@ -7,7 +7,7 @@ use std::os::unix::io::{AsFd, AsRawFd, RawFd};
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use crate::{Handler, Request, Value};
+use crate::{Handler, Map, Request, Value};
 
 const EXIT_DATA: i32 = 65;
 const SIGTERM: i32 = 15;
@@ -77,16 +77,23 @@ fn refuse(id: Option<i64>, why: &str) -> Value {
     crate::json!({"error": error, "permanent": true})
 }
 
+/// The id comes first: it tells whose answer is too long.
+fn with_id(answer: &Map, id: i64) -> String {
+    let comma = if answer.is_empty() { "" } else { "," };
+    format!("{{\"id\":{}{}{}\n", id, comma, &Value::Object(answer.clone()).to_string()[1..])
+}
+
 fn serve_one(handler: &mut Handler, line: Vec<u8>, answers: &mut File) {
     let first_id = id_of(&line);
-    let (id, mut answer) = match parse(line) {
+    let (id, answer) = match parse(line) {
         Ok(request) => (request.id, Value::from(handler.answer(&request))),
         Err(why) => (first_id, refuse(first_id, &why)),
     };
-    if let (Value::Object(map), Some(id)) = (&mut answer, id) {
-        map.insert("id".to_string(), id.into());
-    }
-    if answers.write_all(format!("{}\n", answer).as_bytes()).is_err() || id.is_none() {
+    let text = match (&answer, id) {
+        (Value::Object(map), Some(id)) => with_id(map, id),
+        _ => format!("{}\n", answer),
+    };
+    if answers.write_all(text.as_bytes()).is_err() || id.is_none() {
         exit(0); // nobody reads answers any more, or there was one only
     }
 }
