@@ -10,6 +10,8 @@ void process_log(struct process *process, const char *line, size_t size);
 /* The next output belongs to another run: lines of this run that were left out are reported, and the bounds
  * begin anew. */
 void process_next_run(struct process *process);
+/* What it has said by now is not about what comes, and explains no failure of that. */
+void process_forget_last_line(struct process *process);
 
 /* ---- for process.c. which: STDIN, STDOUT or STDERR (internal.h). */
 

@@ -15,6 +15,7 @@ PROGRAM = """#!/usr/bin/python3 -u
 import json, os, signal, sys
 folder = {folder!r}
 requests = [json.loads(line) for line in sys.stdin]
+requests.sort(key=lambda request: request["object"].get("spec", {{}}).get("do") != "last")
 
 def note(*words):
     with open(folder + "/notes", "a") as file:
@@ -63,6 +64,8 @@ for request in reversed(requests):
     say(answer)
     if do == "twice":
         say(answer)
+    if do == "large line":
+        say({{"text": "x" * (2 << 20)}})
 note("end")
 if any(do_of(request) == "linger" for request in requests):
     signal.pause()
@@ -248,6 +251,14 @@ def test_one_that_lingers_is_ended_and_what_it_answered_counts(configured, calle
     wait_done(widgets, *names, "lingers")
     operator.stop()
     assert len(called.calls()) == 1
+
+
+def test_a_line_that_is_too_long_fails_no_other_object(configured, called, widgets, operator):
+    begun_together(configured, widgets, called, ("large", "large line"), ("other", "last"), others=0)
+    wait_done(widgets, "large", "other")
+    assert row(operator)["failed"] == 0
+    assert called.of("other")[0][1:] == [1, ""]
+    operator.stop()
 
 
 def test_a_second_and_an_unknown_answer_change_nothing(configured, called, widgets, operator):

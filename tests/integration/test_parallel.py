@@ -11,7 +11,7 @@ from harness.together import is_done, row, wait_done
 
 PROGRAM = """#!/usr/bin/python3 -u
 # A thread for each request, which obeys spec.do of its object. What begins and ends is noted.
-import json, os, sys, threading
+import json, os, sys, threading, time
 lock = threading.Lock()
 
 def note(*words):
@@ -30,8 +30,16 @@ def handle(request):
         print("about " + name, file=sys.stderr)
     if do in ("wait", "hang", "talk"):
         open({folder!r} + "/go").close()  # a FIFO: until the test has it open
-    if do == "die":
+    if do == "die later":
+        open({folder!r} + "/go").close()
+    if do in ("die", "die later"):
         os._exit(3)
+    if do == "late":
+        say({{"id": request["id"], "status": {{"seen": name}}}})
+        while not os.path.exists({folder!r} + "/say"):
+            time.sleep(0.01)
+        print("about " + name, file=sys.stderr)
+        return
     if do == "hang":
         threading.Event().wait()
     if do == "unknown":
@@ -41,6 +49,10 @@ def handle(request):
         return
     if do == "nameless":
         say({{"status": {{"text": "x" * (2 << 20)}}, "id": request["id"]}})
+        return
+    if do == "large line":
+        say({{"id": request["id"], "status": {{"seen": name}}}})
+        say({{"text": "x" * (2 << 20)}})
         return
     if do == "endless":
         os.write(1, b"{{" + b"x" * (3 << 20))
@@ -206,6 +218,36 @@ def test_an_answer_that_is_too_long_and_of_nobody_ends_its_process_at_once(start
     assert row(operator)["failed"] == 1
     assert all(note[3] == 1 for note in served.notes("begin"))
     operator.stop()
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+def test_a_line_that_is_too_long_fails_no_other_object(start, served, widgets, operator, parallel):
+    start(parallel=parallel, timeout="1h")
+    operator.ctl.run("pause", "--reason", "both at once", "widgets")
+    widgets.create("large", spec={"do": "large line"})
+    create(widgets, 3, do="wait")
+    wait_until(lambda: row(operator)["queued"] == 4, "all to be queued")
+    operator.ctl.run("resume", "widgets")
+    wait_done(widgets, "large")
+    served.go()
+    wait_done(widgets, *(f"widget-{number}" for number in range(3)))
+    assert row(operator)["failed"] == 0
+    assert all(note[3] == 1 for note in served.notes("begin"))
+    operator.stop()
+
+
+def test_what_is_said_of_one_object_explains_no_failure_of_another(start, served, widgets, operator):
+    start()
+    widgets.create("dies", spec={"do": "die later"})
+    served.wait_begun(1)
+    widgets.create("talks", spec={"do": "late"})
+    wait_done(widgets, "talks")
+    (served.folder / "say").touch()
+    operator.wait_for_log("about talks")
+    served.go()
+    record = operator.wait_for_log("exited with 3 before it had answered", key="default/dies")
+    operator.stop()
+    assert "about" not in record["message"], record
 
 
 def test_an_answer_that_is_too_long_fails_its_object(start, served, widgets, operator):

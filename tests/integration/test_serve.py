@@ -11,7 +11,7 @@ from harness.schema import check_request
 
 PROGRAM = """#!/usr/bin/python3 -u
 # Notes each request and obeys spec.do of its object.
-import json, os, signal, subprocess, sys
+import json, os, signal, subprocess, sys, time
 print("started", file=sys.stderr)
 for line in sys.stdin:
     request = json.loads(line)
@@ -71,6 +71,10 @@ for line in sys.stdin:
     if do == "grow":
         globals()["memory"] = bytearray(64 << 20)
     print(json.dumps(answer))
+    if do == "late":
+        while not os.path.exists({folder!r} + "/say"):
+            time.sleep(0.01)
+        print("about", request["object"]["metadata"]["name"], file=sys.stderr)
     if do == "deaf":
         os.close(0)
         signal.pause()
@@ -307,6 +311,18 @@ def test_a_second_answer_to_one_request_is_told(start, served, widgets, operator
     wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
     assert widgets.get("twice")["status"] == {"answer": 1}, "the first answer counts"
     assert len(served.requests("twice")) == 1
+
+
+def test_what_is_said_of_one_object_explains_no_failure_of_another(start, served, widgets, operator):
+    start()
+    widgets.create("talks", spec={"do": "late"})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "its answer")
+    (served.folder / "say").touch()
+    operator.wait_for_log("about talks")
+    widgets.create("dies", spec={"do": "die"})
+    record = operator.wait_for_log("exited with 3 before it had answered", key="default/dies")
+    operator.stop()
+    assert "about" not in record["message"], record
 
 
 def test_an_answer_without_end_is_told_once_and_logged_within_bounds(start, served, widgets, operator):

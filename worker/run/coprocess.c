@@ -35,14 +35,15 @@ struct coprocess {
         struct asked *first;     /* requests: those that it has, and those that it is to get */
         bool retiring;           /* gets no other request, and ends when it has answered those that it has */
         bool ending;             /* was told to end; the next one is started when it is gone */
-        bool unclear; /* it has written what begins as an answer, and is not the answer to one request */
-        char failure[160];      /* why it was ended over its requests; "": it was not */
-        uint64_t last_id, runs; /* runs of this process */
-        uint64_t answered_id;   /* the newest request that was answered; 0: none, or twice */
-        char answered_key[512]; /* and its object */
-        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
-        sd_event_source *timer; /* of the timeouts */
+        bool unclear;  /* it has written what begins as an answer, and is not the answer to one request */
+        bool nameless; /* likewise, too long, and not to be told whose */
+        char failure[160];             /* why it was ended over its requests; "": it was not */
+        uint64_t last_id, given, runs; /* of this process: requests that it got, and has answered */
+        uint64_t answered_id;          /* the newest request that was answered; 0: none, or twice */
+        char answered_key[512];        /* and its object */
+        uint64_t cpu_told;             /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;            /* CLOCK_BOOTTIME: when its usage was last read */
+        sd_event_source *timer;        /* of the timeouts */
 };
 
 /* ---- its requests */
@@ -72,6 +73,12 @@ static void end_asked(struct coprocess *coprocess, struct asked *asked, enum ask
 static bool is_of_batch(const struct coprocess *coprocess)
 {
         return coprocess->watch->config->batch_max > 0;
+}
+
+/* Whether what it says before it answers is about the only request that it has: no thread of it has any other. */
+static bool speaks_of_one(const struct coprocess *coprocess)
+{
+        return coprocess->given == 1 || (!is_of_batch(coprocess) && coprocess->watch->config->parallel <= 1);
 }
 
 /* ---- what it says */
@@ -174,12 +181,14 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
 
         if (size == 0)
                 return;
-        asked = coprocess->ending ? NULL : asked_find(coprocess->first, line, size, cut);
+        asked = coprocess->ending ? NULL
+                                  : asked_find(coprocess->first, line, size, cut, coprocess->given == 1);
         coprocess->unclear =
                 coprocess->unclear || (line[0] == '{' && (!asked || cut || !asked_is_whole(line, size)));
         if (!asked) {
                 take_output(coprocess, line, size, cut);
-                if (cut && line[0] == '{' && is_waited_for(coprocess))
+                coprocess->nameless = cut && line[0] == '{' && is_waited_for(coprocess);
+                if (coprocess->nameless)
                         end_with_runs(coprocess, coprocess->watch->config->handler_grace_usec, TOO_LONG);
                 return;
         }
@@ -272,9 +281,9 @@ static void settle_batch(struct coprocess *coprocess, const struct process_resul
         /* What was said last may be about an object that was answered, perhaps of another tenant. */
         if (!ended_well(result))
                 asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_EXITED, why,
-                             coprocess->runs == 0 ? result->last_line : "");
+                             coprocess->given == 1 ? result->last_line : "");
         else if (coprocess->unclear)
-                asked_settle_unclear(&coprocess->first, coprocess->runs > 0, UNCLEAR);
+                asked_settle_unclear(&coprocess->first, coprocess->given > 1, UNCLEAR);
         while ((asked = first_sent(coprocess))) {
                 asked_note_answer(asked->run);
                 end_asked(coprocess, asked, ASKED_ANSWERED, "");
@@ -301,11 +310,13 @@ static void settle(struct coprocess *coprocess, const struct process_result *res
         explain(coprocess, result, ended, why, sizeof(why));
         if (result->start_error < 0 && !failing && !coprocess->worker->stopping)
                 none_started(coprocess, result->start_error);
+        else if (coprocess->nameless && !is_cut_off(coprocess))
+                asked_settle_unclear(&coprocess->first, true, why);
         else if (is_of_batch(coprocess) && !failing)
                 settle_batch(coprocess, result, why);
         else
                 asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_FAILED, why,
-                             failing ? "" : result->last_line);
+                             failing || !speaks_of_one(coprocess) ? "" : result->last_line);
 }
 
 /* When there is no run that it concerns. */
@@ -420,13 +431,16 @@ static int send_request(struct coprocess *coprocess, struct asked *asked)
 
         if (r >= 0) {
                 recording_request(asked->run, &request);
+                process_forget_last_line(coprocess->process);
                 r = process_write(coprocess->process, &request);
         }
         if (r >= 0)
                 r = start_clock(coprocess, asked);
-        if (r >= 0)
-                asked->id = coprocess->last_id;
-        return r;
+        if (r < 0)
+                return r;
+        asked->id = coprocess->last_id;
+        coprocess->given++;
+        return 0;
 }
 
 /* ---- its start */
@@ -457,7 +471,7 @@ static int launch(struct coprocess *coprocess, struct text *input)
                     : -ENOMEM;
 
         coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
-        coprocess->unclear = false;
+        coprocess->unclear = coprocess->nameless = false;
         return r;
 }
 
@@ -467,7 +481,8 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
 {
         const struct run *run = asked->run;
 
-        if (coprocess->process && process_has_ended(coprocess->process)) {
+        if (coprocess->process &&
+            (process_has_ended(coprocess->process) || (coprocess->given > 0 && asked_is_feared(run)))) {
                 coprocess->retiring = true;
                 retire_maybe(coprocess);
         }
@@ -476,6 +491,7 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
                 (void)!fiber_suspend("the end of the former handler process");
         if (coprocess->process || asked->is_over || run->dropped)
                 return 0;
+        coprocess->given = 0;
         return run->cancelled ? -ECANCELED : launch(coprocess, NULL);
 }
 
@@ -586,6 +602,7 @@ static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct t
         if (r < 0)
                 return true;
         asked->id = coprocess->last_id;
+        coprocess->given++;
         asked->run->handler.ran = true;
         asked->run->gathers = false; /* it cannot go back any more */
         return true;
@@ -596,6 +613,8 @@ static void gather_requests(struct coprocess *coprocess, const struct run *leade
         size_t most = asked_together(leader);
         struct asked *asked = coprocess->first, *next;
         bool has_room = true;
+
+        coprocess->given = 0;
 
         while (asked && asked->run != leader)
                 asked = asked->next;

@@ -13,7 +13,7 @@
 
 static const struct asked *find(struct asked *first, const char *line, bool cut)
 {
-        return asked_find(first, line, strlen(line), cut);
+        return asked_find(first, line, strlen(line), cut, false);
 }
 
 static void test_a_line_answers_the_request_with_its_id(void **state)
@@ -50,7 +50,7 @@ static void test_a_line_answers_the_request_with_its_id(void **state)
         assert_int_equal(asked_count_sent(first), 2);
 }
 
-/* It is cut, and so no JSON: of several, the id must stand at its beginning. */
+/* It is cut, and so no JSON: the id must stand at its beginning, but of the only request that a process ever had. */
 static void test_a_line_that_is_too_long(void **state)
 {
         struct asked asked[] = {{.id = 7}, {.id = 17}}, *first = NULL;
@@ -62,8 +62,9 @@ static void test_a_line_that_is_too_long(void **state)
         assert_null(find(first, "{\"status\": \"xxx", true));
         assert_null(find(first, "xxx", true));
         asked_remove(&first, &asked[0]);
-        assert_ptr_equal(find(first, "{\"status\": \"xxx", true), &asked[1]);
-        assert_null(find(first, "xxx", true));
+        assert_null(find(first, "{\"status\": \"xxx", true));
+        assert_ptr_equal(asked_find(first, "{\"status\": \"xxx", 14, true, true), &asked[1]);
+        assert_null(asked_find(first, "xxx", 3, true, true));
 }
 
 static void test_a_line_with_more_than_an_answer(void **state)

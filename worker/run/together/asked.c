@@ -67,7 +67,7 @@ static uint64_t number_of(struct span text)
         return number;
 }
 
-/* Kits write the id first. */
+/* Kits write the id first. What stands behind the bound is lost. */
 static uint64_t id_of_beginning(const char *line)
 {
         uint64_t id = 0;
@@ -98,16 +98,15 @@ bool asked_is_whole(const char *line, size_t size)
         return strspn(line + behind, " \t\r") == size - behind;
 }
 
-struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut)
+struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut, bool is_only)
 {
-        bool is_alone = asked_count_sent(first) == 1;
         uint64_t id;
 
         if (line[0] != '{')
                 return NULL;
         id = cut ? id_of_beginning(line) : id_of(line, size);
         for (; first; first = first->next)
-                if (first->id > 0 && (first->id == id || (cut && is_alone)))
+                if (first->id > 0 && (first->id == id || (cut && is_only)))
                         return first;
         return NULL;
 }
@@ -141,6 +140,11 @@ static uint64_t *find_feared(const struct run *run)
                 if (run->watch->feared[i] == sign)
                         return &run->watch->feared[i];
         return NULL;
+}
+
+bool asked_is_feared(const struct run *run)
+{
+        return find_feared(run) != NULL;
 }
 
 static void remember(const struct run *run)

@@ -5,7 +5,7 @@
  * becomes of those that it has not answered when it is gone, since nothing tells over which of them it died: a single one
  * has failed; several go back, and that counts for none of them. After that each run has the process for itself, until all
  * that went back could have had their turn, or one of them has failed and the next one has not. The object that failed alone
- * is remembered, and shares no process until it is answered.
+ * is remembered, and shares no process, not even one that others had before it, until it is answered.
  */
 #include "worker/run-state.h"
 
@@ -39,8 +39,9 @@ void asked_remove(struct asked **first, const struct asked *asked);
 void asked_done(struct asked *asked);
 size_t asked_count_sent(const struct asked *first);
 size_t asked_count_unsent(const struct asked *first);
-/* The one that the line {"id": 7, ...} answers; NULL: none. cut: only the beginning of the line is there. */
-struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut);
+/* The one that the line {"id": 7, ...} answers; NULL: none. cut: only the beginning of the line is there. is_only: the process
+ * never had another request. */
+struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut, bool is_only);
 /* Whether the line has this id. */
 bool asked_is_answer_to(const char *line, size_t size, uint64_t id);
 /* Whether the line is one JSON value, and nothing stands behind it. */
@@ -58,6 +59,7 @@ void asked_note_answer(const struct run *run);
  * timeout. `why` is for people; end: of a single one, if that has failed. */
 void asked_settle(struct asked **first, bool by_itself, enum asked_end end, const char *why,
                   const char *last_line);
-/* The process has ended well, but what it wrote may hold the answers of those that it has not answered. A request that it had
- * alone has failed; of several, also if others were answered, each is asked again alone, which counts for none of them. */
+bool asked_is_feared(const struct run *run);
+/* The process is gone, and what it wrote may hold the answers of those that it has not answered. A request that it had alone has
+ * failed; of several, also if others were answered, each is asked again alone, which counts for none of them. */
 void asked_settle_unclear(struct asked **first, bool had_others, const char *why);
