@@ -24,9 +24,12 @@ struct place {
         bool over;  /* behind "--" */
 };
 
+/* What a shell takes as it stands. Names of objects are others' texts, and bash puts a candidate into the command line unquoted. */
+#define PLAIN_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
+
 static void offer(const char *candidate, const char *what, const char *begun)
 {
-        if (strncmp(candidate, begun, strlen(begun)) != 0)
+        if (strncmp(candidate, begun, strlen(begun)) != 0 || candidate[strspn(candidate, PLAIN_CHARACTERS)])
                 return;
         printf("%s%s%s\n", candidate, what ? "\t" : "", what ? what : "");
 }

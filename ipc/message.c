@@ -133,8 +133,10 @@ static bool text_is_clean(const char *text, size_t size)
 
 /* What a terminal obeys or what shows text in another order than it stands: controls, also those above 0x7f, separators of
  * lines, marks and overrides of the direction of writing. */
-static bool is_printable(const unsigned char *at, size_t length)
+bool utf8_is_printable(const char *character, size_t length)
 {
+        const unsigned char *at = (const unsigned char *)character;
+
         switch (length) {
         case 1:
                 return at[0] == '\t' || (at[0] >= 0x20 && at[0] != 0x7f);
@@ -156,7 +158,7 @@ void utf8_clean(char *text)
         for (size_t i = 0; i < size;) {
                 size_t length = utf8_sequence(text + i, size - i), bytes = length > 0 ? length : 1;
 
-                if (!is_printable((const unsigned char *)text + i, length))
+                if (!utf8_is_printable(text + i, length))
                         memset(text + i, '?', bytes);
                 i += bytes;
         }

@@ -178,3 +178,5 @@ DEFINE_CLEANUP(struct message *, message_free);
 /* Replaces what is not UTF-8, control characters except tab, separators of lines and what changes the direction of writing,
  * each byte by '?', in place. */
 void utf8_clean(char *text);
+/* Whether that leaves a character as it is: of `length` bytes (utf8_sequence()). */
+bool utf8_is_printable(const char *character, size_t length);

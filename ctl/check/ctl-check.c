@@ -190,7 +190,7 @@ static void print_report(const struct report *report)
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
                 if (config_problem_format(&report->problems.problem[i], &line) >= 0)
-                        puts(line.data);
+                        ctl_line("%s", line.data);
         }
         if (!config)
                 return;
@@ -303,8 +303,10 @@ struct config *ctl_load_config(const char *path)
         for (size_t i = 0; i < problems.count && r < 0; i++) {
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
-                if (config_problem_format(&problems.problem[i], &line) >= 0)
+                if (config_problem_format(&problems.problem[i], &line) >= 0) {
+                        utf8_clean(line.data);
                         fprintf(stderr, "%s\n", line.data);
+                }
         }
         if (r < 0 && !config_has_errors(&problems))
                 fprintf(stderr, "reconciledctl: the configuration: %s\n", strerror(-r));

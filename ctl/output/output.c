@@ -73,11 +73,41 @@ void ctl_line(const char *format, ...)
         puts(line.data ? line.data : "");
 }
 
+/* None of them is above U+FFFF. */
+static unsigned code_point(const char *character, size_t length)
+{
+        const unsigned char *at = (const unsigned char *)character;
+
+        switch (length) {
+        case 2:
+                return (at[0] & 0x1fU) << 6 | (at[1] & 0x3fU);
+        case 3:
+                return (at[0] & 0x0fU) << 12 | (at[1] & 0x3fU) << 6 | (at[2] & 0x3fU);
+        default:
+                return at[0];
+        }
+}
+
+void ctl_put_json(const char *json)
+{
+        size_t size = strlen(json);
+
+        for (size_t i = 0, length; i < size; i += length) {
+                length = utf8_sequence(json + i, size - i);
+                length = length > 0 ? length : 1;
+                if (json[i] == '\n' || utf8_is_printable(json + i, length))
+                        fwrite(json + i, 1, length, stdout);
+                else
+                        printf("\\u%04x", code_point(json + i, length));
+        }
+}
+
 int ctl_print_json(const cJSON *answer)
 {
         _cleanup_free_ char *json = cJSON_Print(answer);
 
-        puts(json ? json : "{}");
+        ctl_put_json(json ? json : "{}");
+        putchar('\n');
         return json ? 0 : -1;
 }
 

@@ -16,6 +16,8 @@ bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR)
 
 /* A line for people, of texts that others wrote: what a terminal would obey is escaped. */
 void ctl_line(const char *format, ...) _printf_(1, 2);
+/* JSON, with what a terminal would obey in its texts as \uXXXX. */
+void ctl_put_json(const char *json);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
 void ctl_print_yaml(const cJSON *answer);
 /* Tells what was done: prints a line, or for programs the answer (may be NULL), to which it adds the members done and

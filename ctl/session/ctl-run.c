@@ -244,7 +244,7 @@ static int tell_run(const struct ctl_run_options *options, const char *trace, bo
         int r;
 
         if (options->json) {
-                fputs(trace, stdout);
+                ctl_put_json(trace);
                 r = trace_visit(trace, judge_line, &report);
         } else {
                 r = trace_visit(trace, report_line, &report);

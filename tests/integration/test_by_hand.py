@@ -256,6 +256,18 @@ def test_no_text_steers_the_terminal(devserver, operator, handler, by_hand, mani
     operator.configure(devserver, [watch("widgets", handler)])
     shown = by_hand("run", "--object", manifests(widget())).stdout
     assert "+ create ConfigMap" in shown and is_harmless(shown), ascii(shown)
+    shown = by_hand("run", "--json", "--object", manifests(widget())).stdout
+    assert is_harmless(shown), ascii(shown)
+    assert any(json.dumps(STEERS)[1:-1] in json.dumps(json.loads(line)) for line in shown.splitlines()), "it is the same text still"
+
+
+def test_no_list_of_children_steers_the_terminal(devserver, operator, handler, by_hand, widgets):
+    widgets.create("a", annotations={"widgets.example.com/children": f"g.com/v1/K{STEERS}/other/z"})
+    operator.configure(devserver, [watch("widgets", handler, owns=[{"apiVersion": "v1", "kind": "ConfigMap"}], finalizer=True,
+                                         patches=[{"apiVersion": "v1", "kind": "Node"}])])
+    operator.start_ready().wait_synced()
+    shown = by_hand("check", operator.config_file).stdout
+    assert "g.com/v1" in shown and is_harmless(shown), ascii(shown)
 
 
 def test_no_record_steers_the_terminal(operator, handler, by_hand, recorded):

@@ -53,6 +53,17 @@ def test_words(running):
     assert complete(running, "pause", "--reason", "") == []
 
 
+def test_a_key_that_a_shell_would_obey_is_not_offered(devserver, operator, handler, api):
+    """Names of RBAC kinds may have all characters but / and %."""
+    operator.configure(devserver, [watch("roles", handler, api_version="rbac.authorization.k8s.io/v1", kind="Role")])
+    operator.start_ready().wait_synced()
+    roles = api.resource("rbac.authorization.k8s.io/v1", "roles", "default")
+    for name in ("x$(touch${IFS}owned)", "x;reboot", "x`reboot`", "x y", "x'", "x:plain"):
+        roles.create(name)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["runs"] == 6, "the runs")
+    assert complete(operator, "explain", "roles", "default/") == ["default/x:plain"]
+
+
 def test_options_are_those_of_the_verb(running):
     assert complete(running, "retry", "--a") == ["--all", "--all-failed"]
     assert complete(running, "status", "--a") == []

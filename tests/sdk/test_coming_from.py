@@ -150,8 +150,7 @@ def test_the_port_from_shell_operator(ported, api, operator, service):
         return lambda: copies.exists("ca-bundle") and copies.get("ca-bundle")["data"] == {"ca.crt": value}
 
     wait_until(copied("first"), lambda: f"the copy; {operator.output.text()}")
-    [waiting] = wait_until(lambda: json.loads(operator.ctl.run("get", "waiting", "bundle", "--json").stdout)["objects"],
-                           "the end of the run")
+    [waiting] = json.loads(operator.ctl.run("get", "waiting", "bundle", "--json").stdout)["objects"]
     assert waiting["nextReason"] == "requeueAfter" and waiting["next"] // 1_000_000 % 86400 in range(10799, 10860), "03:00 UTC"
     copies.merge_patch("ca-bundle", {"data": {"ca.crt": "forged"}})
     wait_until(copied("first"), "what was changed")
