@@ -231,7 +231,7 @@ def test_a_line_that_is_too_long_fails_no_other_object(start, served, widgets, o
     wait_done(widgets, "large")
     served.go()
     wait_done(widgets, *(f"widget-{number}" for number in range(3)))
-    assert row(operator)["failed"] == 0
+    assert row(operator)["failed"] == 0, [(r["time"], r["message"][:200]) for r in operator.logs() if r["level"] == "warning"]
     assert all(note[3] == 1 for note in served.notes("begin"))
     operator.stop()
 

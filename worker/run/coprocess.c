@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 
 #include "base/duration.h"
@@ -37,13 +38,13 @@ struct coprocess {
         bool ending;             /* was told to end; the next one is started when it is gone */
         bool unclear;  /* it has written what begins as an answer, and is not the answer to one request */
         bool nameless; /* likewise, too long, and not to be told whose */
-        char failure[160];             /* why it was ended over its requests; "": it was not */
-        uint64_t last_id, given, runs; /* of this process: requests that it got, and has answered */
-        uint64_t answered_id;          /* the newest request that was answered; 0: none, or twice */
-        char answered_key[512];        /* and its object */
-        uint64_t cpu_told;             /* of the time that it has used, what was reported with runs */
-        uint64_t looked_at;            /* CLOCK_BOOTTIME: when its usage was last read */
-        sd_event_source *timer;        /* of the timeouts */
+        char failure[160];      /* why it was ended over its requests; "": it was not */
+        uint64_t given, runs;   /* of this process: requests that it got, and has answered */
+        uint64_t answered_id;   /* the newest request that was answered; 0: none, or twice */
+        char answered_key[512]; /* and its object */
+        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
+        sd_event_source *timer; /* of the timeouts */
 };
 
 /* ---- its requests */
@@ -187,9 +188,10 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
                 coprocess->unclear || (line[0] == '{' && (!asked || cut || !asked_is_whole(line, size)));
         if (!asked) {
                 take_output(coprocess, line, size, cut);
-                coprocess->nameless = cut && line[0] == '{' && is_waited_for(coprocess);
-                if (coprocess->nameless)
+                if (cut && line[0] == '{' && is_waited_for(coprocess)) {
+                        coprocess->nameless = true;
                         end_with_runs(coprocess, coprocess->watch->config->handler_grace_usec, TOO_LONG);
+                }
                 return;
         }
         process_next_run(coprocess->process);
@@ -220,7 +222,7 @@ static void cannot_start(struct coprocess *coprocess, struct asked *asked, int s
         if (coprocess->process)
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
         if (coprocess->process && first_sent(coprocess)) {
-                asked->id = coprocess->last_id; /* it goes the way of the others */
+                asked->id = UINT64_MAX; /* it goes the way of the others; no answer has this */
                 return;
         }
         start_failure(coprocess, status, why, sizeof(why));
@@ -424,10 +426,22 @@ static int start_clock(struct coprocess *coprocess, struct asked *asked)
         return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, asked->timeout_at);
 }
 
+/* Of at most 15 digits, which every language has. Nobody can guess it: what a handler prints of an object must not answer the
+ * request of another one. 0: there is no random number. */
+static uint64_t new_id(void)
+{
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                return 0;
+        return (random >> 15) | 1;
+}
+
 static int send_request(struct coprocess *coprocess, struct asked *asked)
 {
         _cleanup_text_ struct text request = TEXT_EMPTY;
-        int r = request_build(asked->run, ++coprocess->last_id, &request);
+        uint64_t id = new_id();
+        int r = id > 0 ? request_build(asked->run, id, &request) : -EIO;
 
         if (r >= 0) {
                 recording_request(asked->run, &request);
@@ -438,7 +452,7 @@ static int send_request(struct coprocess *coprocess, struct asked *asked)
                 r = start_clock(coprocess, asked);
         if (r < 0)
                 return r;
-        asked->id = coprocess->last_id;
+        asked->id = id;
         coprocess->given++;
         return 0;
 }
@@ -587,7 +601,8 @@ static int append_request(struct text *input, struct text *request)
 static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct text *input)
 {
         _cleanup_text_ struct text request = TEXT_EMPTY;
-        int r = request_build(asked->run, ++coprocess->last_id, &request);
+        uint64_t id = new_id();
+        int r = id > 0 ? request_build(asked->run, id, &request) : -EIO;
 
         if (r >= 0 && !has_room(coprocess, input, &request))
                 return false;
@@ -601,7 +616,7 @@ static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct t
                 cannot_start(coprocess, asked, r);
         if (r < 0)
                 return true;
-        asked->id = coprocess->last_id;
+        asked->id = id;
         coprocess->given++;
         asked->run->handler.ran = true;
         asked->run->gathers = false; /* it cannot go back any more */
