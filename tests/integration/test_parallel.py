@@ -11,7 +11,7 @@ from harness.together import is_done, row, wait_done
 
 PROGRAM = """#!/usr/bin/python3 -u
 # A thread for each request, which obeys spec.do of its object. What begins and ends is noted.
-import json, os, sys, threading, time
+import json, os, sys, threading
 lock = threading.Lock()
 
 def note(*words):
@@ -36,8 +36,7 @@ def handle(request):
         os._exit(3)
     if do == "late":
         say({{"id": request["id"], "status": {{"seen": name}}}})
-        while not os.path.exists({folder!r} + "/say"):
-            time.sleep(0.01)
+        open({folder!r} + "/say").close()  # a FIFO: until the test has it open
         print("about " + name, file=sys.stderr)
         return
     if do == "hang":
@@ -80,8 +79,9 @@ class Served:
         self.program = self.folder / "serve"
         self.program.write_text(PROGRAM.format(folder=str(self.folder)), encoding="utf-8")
         self.program.chmod(0o755)
-        os.mkfifo(self.folder / "go")
-        (self.folder / "go").chmod(0o666)
+        for name in ("go", "say"):
+            os.mkfifo(self.folder / name)
+            (self.folder / name).chmod(0o666)
 
     def notes(self, what=None, name=None):
         """[pid, what, name, ...] of each."""
@@ -242,7 +242,7 @@ def test_what_is_said_of_one_object_explains_no_failure_of_another(start, served
     served.wait_begun(1)
     widgets.create("talks", spec={"do": "late"})
     wait_done(widgets, "talks")
-    (served.folder / "say").touch()
+    os.close(os.open(served.folder / "say", os.O_WRONLY))
     operator.wait_for_log("about talks")
     served.go()
     record = operator.wait_for_log("exited with 3 before it had answered", key="default/dies")

@@ -11,7 +11,7 @@ from harness.schema import check_request
 
 PROGRAM = """#!/usr/bin/python3 -u
 # Notes each request and obeys spec.do of its object.
-import json, os, signal, subprocess, sys, time
+import json, os, signal, subprocess, sys
 print("started", file=sys.stderr)
 for line in sys.stdin:
     request = json.loads(line)
@@ -72,8 +72,7 @@ for line in sys.stdin:
         globals()["memory"] = bytearray(64 << 20)
     print(json.dumps(answer))
     if do == "late":
-        while not os.path.exists({folder!r} + "/say"):
-            time.sleep(0.01)
+        open({folder!r} + "/say").close()  # a FIFO: until the test has it open
         print("about", request["object"]["metadata"]["name"], file=sys.stderr)
     if do == "deaf":
         os.close(0)
@@ -87,6 +86,8 @@ class Served:
         self.program = self.folder / "serve"
         self.program.write_text(PROGRAM.format(folder=str(self.folder)), encoding="utf-8")
         self.program.chmod(0o755)
+        os.mkfifo(self.folder / "say")
+        (self.folder / "say").chmod(0o666)
 
     def requests(self, name=None):
         path = self.folder / "requests"
@@ -317,7 +318,7 @@ def test_what_is_said_of_one_object_explains_no_failure_of_another(start, served
     start()
     widgets.create("talks", spec={"do": "late"})
     wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "its answer")
-    (served.folder / "say").touch()
+    os.close(os.open(served.folder / "say", os.O_WRONLY))
     operator.wait_for_log("about talks")
     widgets.create("dies", spec={"do": "die"})
     record = operator.wait_for_log("exited with 3 before it had answered", key="default/dies")
