@@ -4,6 +4,8 @@
 
 package reconciled
 
+import "time"
+
 // Request: What a handler gets on standard input: reconciled-handler(7). Keys may be added within a version.
 type Request struct {
 	// Of `serve` and `plugin` alone: the answer carries the same.
@@ -80,6 +82,9 @@ type Answer struct {
 
 	// Run again after it, at the latest.
 	RequeueAfter Duration `json:"requeueAfter,omitempty"`
+
+	// Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
+	RequeueAt *time.Time `json:"requeueAt,omitempty"`
 
 	// For people.
 	Message string `json:"message,omitempty"`

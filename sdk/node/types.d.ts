@@ -60,6 +60,8 @@ export interface Answer {
   patches?: KubernetesObject[];
   /** Run again after it, at the latest. */
   requeueAfter?: string;
+  /** Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away. */
+  requeueAt?: string | Date;
   /** For people. */
   message?: string;
   /** The handler has failed: status, conditions and events are written, and nothing else is carried out. */

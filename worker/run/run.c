@@ -81,7 +81,8 @@ static int report_end(struct run *run)
                 .settling = run->parked.plan,
                 .settle_after_usec = run->parked.after_usec,
                 .held_usec = run->request.held_until > now ? run->request.held_until - now : 0,
-                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec
+                .requeue_after_usec = result == RESULT_SUCCESS
+                                              ? answer_requeue_after(&run->answer, clock_realtime_usec())
                                       : result == RESULT_RETRY ? run->answer.retry_after_usec
                                                                : 0,
                 .message = text,

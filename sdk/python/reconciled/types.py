@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Made by sdk/generate of schema/request.json and schema/answer.json: run it again instead of changing this file."""
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, Required, TypedDict
 
 Object = dict[str, Any]  # of Kubernetes: apiVersion, kind, metadata, and what its kind has
@@ -45,6 +45,7 @@ class Answer(TypedDict, total=False):
     children: list[Object]  # Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
     patches: list[Object]  # Fields of objects of others, applied without force; what is left out is given up. Absent: they stay.
     requeueAfter: str | timedelta  # Run again after it, at the latest.
+    requeueAt: str | datetime  # Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
     message: str  # For people.
     error: str  # The handler has failed: status, conditions and events are written, and nothing else is carried out.
     retryAfter: str | timedelta  # Beside error: the next attempt, in the place of the backoff.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Made by sdk/generate of schema/request.json and schema/answer.json: run it again instead of changing this file.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::json::{put, Map, Value};
 
@@ -103,6 +103,8 @@ pub struct Answer {
     pub patches: Option<Vec<Value>>,
     /// Run again after it, at the latest.
     pub requeue_after: Option<Duration>,
+    /// Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
+    pub requeue_at: Option<SystemTime>,
     /// For people.
     pub message: Option<String>,
     /// The handler has failed: status, conditions and events are written, and nothing else is carried out.
@@ -127,6 +129,7 @@ impl From<Answer> for Value {
         put(&mut map, "children", value.children);
         put(&mut map, "patches", value.patches);
         put(&mut map, "requeueAfter", value.requeue_after);
+        put(&mut map, "requeueAt", value.requeue_at);
         put(&mut map, "message", value.message);
         put(&mut map, "error", value.error);
         put(&mut map, "retryAfter", value.retry_after);

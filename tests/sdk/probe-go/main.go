@@ -43,6 +43,9 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 	case "status":
 		return &reconciled.Answer{Status: object{"name": request.Object.Metadata.Name, "size": spec.Size},
 			RequeueAfter: reconciled.Duration(5 * time.Minute)}, nil
+	case "at":
+		at := time.Date(2036, time.February, 29, 3, 0, 0, 125_000_000, time.UTC)
+		return &reconciled.Answer{RequeueAt: &at}, nil
 	case "children":
 		return children(request), nil
 	case "childless":

@@ -2,7 +2,7 @@
 //! The probe in Rust: README.md.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reconciled::{error, info, json, warning, Answer, Condition, Error, Event, Handler, Request, Value};
 
@@ -51,6 +51,10 @@ fn reconcile(request: &Request) -> Result<Answer, Error> {
     let spec = request.object.get("spec");
     Ok(match spec.get("do").as_str().unwrap_or_default() {
         "status" => status(request),
+        "at" => Answer {
+            requeue_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(2_087_866_800_125)),
+            ..Answer::default()
+        },
         "children" => children(request),
         "childless" => Answer { children: Some(vec![]), ..Answer::default() },
         "conditions" => conditions(),
