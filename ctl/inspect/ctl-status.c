@@ -88,6 +88,9 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                        json_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))
                 puts("    its runs wait until its handler has a token");
+        if (ctl_number(watch, "rateWaiting") > 0)
+                printf("    %" PRIu64 " " CTL_RATE_WAITS "\n", ctl_number(watch, "rateWaiting"),
+                       counted(ctl_number(watch, "rateWaiting"), "waits", "wait"));
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
                 printf("    the runs in flight at the last end are unknown: objects whose resourceVersion "

@@ -12,6 +12,7 @@
 #include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "queue/look.h"
+#include "queue/rate.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/control/run-history.h"
 #include "supervisor/folders/leftover-finalizers.h"
@@ -35,6 +36,19 @@ static void write_failing_counts(const struct supervisor *supervisor, const stru
         json_uint64(json, "failing", failing.failing);
         json_uint64(json, "permanent", failing.permanent);
         json_uint64(json, "throttled", failing.throttled);
+}
+
+static void write_rate(const struct watch *watch, struct text *json)
+{
+        const struct queue *queue = watch->controller->queue;
+        struct queue_rate rate = queue_rate(queue, watch_number(watch));
+        bool waits = rate.next > clock_boottime_usec();
+
+        if (watch->config->handler.rate_milli == 0)
+                return;
+        json_uint64(json, "rateWaiting", waits ? queue_count(queue, watch_number(watch)).queued : 0);
+        json_uint64(json, "rateWaited", rate.waited_runs);
+        json_uint64(json, "rateWaitedFor", rate.waited_usec);
 }
 
 static void write_watch_uninstall(const struct watch *watch, struct text *json)
@@ -102,6 +116,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "objects", watch->objects);
         json_uint64(json, "queued", counts.queued);
         json_uint64(json, "running", counts.running);
+        write_rate(watch, json);
         json_uint64(json, "writing", counts.answered);
         json_uint64(json, "waiting", counts.delayed);
         json_uint64(json, "settling", counts.settling);
