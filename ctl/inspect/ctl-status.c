@@ -81,6 +81,11 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                      "give it another state folder");
         if (ctl_is(watch, "handlerStale"))
                 puts("    " CTL_STALE_HANDLER);
+        if (ctl_number(watch, "metricsDropped") > 0)
+                printf("    %" PRIu64 " %s of its handler %s dropped (see the log)\n",
+                       ctl_number(watch, "metricsDropped"),
+                       counted(ctl_number(watch, "metricsDropped"), "metric", "metrics"),
+                       counted(ctl_number(watch, "metricsDropped"), "was", "were"));
         if (json_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", json_text(watch, "limitsWeakened"));
         if (json_text(watch, "accessTrouble")[0])

@@ -325,6 +325,26 @@ static void write_results(const struct supervisor *supervisor, struct text *text
                                             watch->metrics.result[result]);
 }
 
+/* ---- of handlers */
+
+static void write_measured(const struct supervisor *supervisor, struct text *text)
+{
+        single(text, "reconciled_handler_metric_samples", GAUGE,
+               "Samples that handlers have made, of 10000 that are kept.",
+               registry_samples(supervisor->measured));
+        head(text, "reconciled_handler_metrics_dropped", COUNTER,
+             "Metrics of handlers that were dropped: the name is another metric's, there are too many, no number.");
+        FOREACH_WATCH(watch, &supervisor->controller)
+                for (enum metric_drop drop = METRIC_TAKEN + 1; drop < METRIC_DROP_COUNT; drop++)
+                        text_printf(
+                                text,
+                                "reconciled_handler_metrics_dropped_total{watch=\"%s\",reason=\"%s\"} %" PRIu64
+                                "\n",
+                                watch->config->name, metric_drop_name(drop),
+                                place_of(watch)->metrics_dropped[drop]);
+        registry_write(supervisor->measured, text);
+}
+
 /* ---- histograms */
 
 static void write_histogram(struct text *text, const char *name, const char *label, const char *value,
@@ -542,6 +562,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_requests(supervisor, text);
         write_gateway(supervisor, text);
         write_processes(supervisor, text);
+        write_measured(supervisor, text);
         text_append_string(text, "# EOF\n");
         return text->failed ? -ENOMEM : 0;
 }

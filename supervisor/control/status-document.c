@@ -38,6 +38,15 @@ static void write_failing_counts(const struct supervisor *supervisor, const stru
         json_uint64(json, "throttled", failing.throttled);
 }
 
+static uint64_t metrics_dropped(const struct watch *watch)
+{
+        uint64_t sum = 0;
+
+        for (enum metric_drop drop = 0; drop < METRIC_DROP_COUNT; drop++)
+                sum += place_of(watch)->metrics_dropped[drop];
+        return sum;
+}
+
 static void write_rate(const struct watch *watch, struct text *json)
 {
         const struct queue *queue = watch->controller->queue;
@@ -106,6 +115,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_bool(json, "confidential", watch->config->confidential);
         json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
+        json_uint64(json, "metricsDropped", metrics_dropped(watch));
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
                     place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");

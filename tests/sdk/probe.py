@@ -17,6 +17,9 @@ def probe(request):
     match spec["do"]:
         case "status":
             return {"status": {"name": name, "size": spec["size"]}, "requeueAfter": datetime.timedelta(minutes=5)}
+        case "metrics":
+            return {"metrics": [{"name": "probe_calls", "action": "add", "value": 1.5, "labels": {"name": name}},
+                                {"name": "probe_seconds", "action": "observe", "value": 0, "buckets": [0.5, 2]}]}
         case "at":
             east = datetime.timezone(datetime.timedelta(hours=1))
             return {"requeueAt": datetime.datetime(2036, 2, 29, 4, 0, 0, 125_000, tzinfo=east)}

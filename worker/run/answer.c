@@ -9,12 +9,13 @@
 #include "base/text.h"
 #include "base/timestamp.h"
 #include "worker/run/answer-list.h"
+#include "worker/write/answer-metrics.h"
 #include "worker/write/condition.h"
 #include "json/json.h"
 
-static const char *const known[] = {"status",    "patch",      "requeueAfter", "message",  "error",
-                                    "permanent", "done",       "id",           "children", "fatal",
-                                    "events",    "conditions", "retryAfter",   "patches",  "requeueAt"};
+static const char *const known[] = {
+        "status", "patch",  "requeueAfter", "message",    "error",   "permanent", "done",   "id", "children",
+        "fatal",  "events", "conditions",   "retryAfter", "patches", "requeueAt", "metrics"};
 
 /* Members that a patch may not touch, and why. */
 static const struct {
@@ -140,7 +141,7 @@ static int unknown_key(const char *key, struct error *error)
         return wrong_answer(
                 error, key,
                 "is unknown; known are status, conditions, events, patch, requeueAfter, requeueAt, message, error, "
-                "retryAfter, permanent, fatal, done, children and patches");
+                "retryAfter, permanent, fatal, done, metrics, children and patches");
 }
 
 static int take_answer_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -167,6 +168,10 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
         if (strcmp(key, "events") == 0) {
                 answer->events = value;
                 return events_check(value, error);
+        }
+        if (strcmp(key, "metrics") == 0) {
+                answer->metrics = value;
+                return metrics_check(value, error);
         }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_duration(&answer->requeue_after_usec, value, error);

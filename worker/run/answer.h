@@ -16,6 +16,7 @@ struct answer {
         cJSON *root;             /* owns the trees; NULL: no answer */
         const cJSON *events;     /* list or NULL */
         const cJSON *conditions; /* list or NULL */
+        const cJSON *metrics;    /* list or NULL */
         /* As the handler wrote them: inside its output. Without a start: there is none. */
         struct span status_text, patch_text;       /* objects */
         struct span dependents_text, patches_text; /* lists; where there is none, they stay as they are */

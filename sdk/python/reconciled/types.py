@@ -36,11 +36,21 @@ class Event(TypedDict, total=False):
     note: str
 
 
+class Metric(TypedDict, total=False):
+    """An entry of `metrics`."""
+    name: Required[str]
+    action: Required[Literal["set", "add", "observe", "remove"]]  # set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes.
+    value: float  # Of `add` not negative; `remove` needs none.
+    labels: dict[str, Any]
+    buckets: list[float]  # Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
+
+
 class Answer(TypedDict, total=False):
     """What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key."""
     status: dict[str, Any]  # Merged into the object's status (RFC 7386).
     conditions: list[Condition]  # Merged into status.conditions by type; lastTransitionTime and observedGeneration are set by reconciled.
     events: list[Event]  # Events about the object, written after everything else has succeeded.
+    metrics: list[Metric]  # Metrics of the handler, which the operator shows beside its own, with the label `watch`.
     patch: dict[str, Any]  # Merged into the object (RFC 7386), if it is still the version that the handler was given.
     children: list[Object]  # Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
     patches: list[Object]  # Fields of objects of others, applied without force; what is left out is given up. Absent: they stay.

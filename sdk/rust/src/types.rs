@@ -86,6 +86,31 @@ impl From<Event> for Value {
     }
 }
 
+/// An entry of `metrics`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    /// set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. One of set, add, observe, remove.
+    pub action: String,
+    /// Of `add` not negative; `remove` needs none.
+    pub value: Option<f64>,
+    pub labels: Option<Value>,
+    /// Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
+    pub buckets: Option<Vec<f64>>,
+}
+
+impl From<Metric> for Value {
+    fn from(value: Metric) -> Value {
+        let mut map = Map::new();
+        put(&mut map, "name", Some(value.name));
+        put(&mut map, "action", Some(value.action));
+        put(&mut map, "value", value.value);
+        put(&mut map, "labels", value.labels);
+        put(&mut map, "buckets", value.buckets);
+        Value::Object(map)
+    }
+}
+
 /// What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -95,6 +120,8 @@ pub struct Answer {
     pub conditions: Vec<Condition>,
     /// Events about the object, written after everything else has succeeded.
     pub events: Vec<Event>,
+    /// Metrics of the handler, which the operator shows beside its own, with the label `watch`.
+    pub metrics: Vec<Metric>,
     /// Merged into the object (RFC 7386), if it is still the version that the handler was given.
     pub patch: Option<Value>,
     /// Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
@@ -125,6 +152,7 @@ impl From<Answer> for Value {
         put(&mut map, "status", value.status);
         put(&mut map, "conditions", Some(value.conditions).filter(|list| !list.is_empty()));
         put(&mut map, "events", Some(value.events).filter(|list| !list.is_empty()));
+        put(&mut map, "metrics", Some(value.metrics).filter(|list| !list.is_empty()));
         put(&mut map, "patch", value.patch);
         put(&mut map, "children", value.children);
         put(&mut map, "patches", value.patches);
