@@ -3,11 +3,9 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/duration.h"
+#include "base/timestamp.h"
 #include "kubeconfig/secret.h"
 #include "json/json.h"
 
@@ -19,38 +17,14 @@ void plugin_credential_done(struct plugin_credential *credential)
         credential->expires_realtime = 0;
 }
 
-/* "Z", "+02:00", "-0730": seconds east of Greenwich. */
-static bool read_zone(const char *zone, long *ret)
+/* 0 stands for no time at all, so the year 1970 is the first microsecond. */
+static int read_time(const char *value, uint64_t *ret)
 {
-        long sign = zone[0] == '-' ? -1 : 1;
-        unsigned hours, minutes;
+        int r = timestamp_parse(value, ret);
 
-        *ret = 0;
-        if (strcmp(zone, "Z") == 0 || strcmp(zone, "z") == 0)
-                return true;
-        if ((zone[0] != '+' && zone[0] != '-') || sscanf(zone + 1, "%2u:%2u", &hours, &minutes) != 2)
-                return false;
-        *ret = sign * ((long)hours * 3600 + (long)minutes * 60);
-        return strlen(zone) == strlen("+00:00");
-}
-
-/* RFC 3339. false: it is none. */
-static bool read_time(const char *value, uint64_t *ret)
-{
-        struct tm tm = {0};
-        const char *rest = strptime(value, "%Y-%m-%dT%H:%M:%S", &tm);
-        time_t seconds;
-        long zone;
-
-        if (!rest)
-                return false;
-        if (*rest == '.')
-                rest += 1 + strspn(rest + 1, "0123456789");
-        if (!read_zone(rest, &zone))
-                return false;
-        seconds = timegm(&tm) - zone;
-        *ret = seconds > 0 ? (uint64_t)seconds * USEC_PER_SEC : 1;
-        return true;
+        if (r >= 0 && *ret == 0)
+                *ret = 1;
+        return r;
 }
 
 static int check(const struct plugin_credential *credential, struct error *error)
@@ -76,7 +50,7 @@ static int read_status(const cJSON *status, struct plugin_credential *credential
 
         if (!cJSON_IsObject(status))
                 return error_set(error, -EINVAL, "status is missing");
-        if (expires[0] && !read_time(expires, &credential->expires_realtime))
+        if (expires[0] && read_time(expires, &credential->expires_realtime) < 0)
                 return error_set(error, -EINVAL, "status.expirationTimestamp is not an RFC 3339 time");
         credential->token = strdup(json_text(status, "token"));
         credential->client_certificate = strdup(json_text(status, "clientCertificateData"));

@@ -33,6 +33,7 @@
         R(owed)                                                                                             \
         R(doubt)                                                                                            \
         R(handled)                                                                                          \
+        R(metric)                                                                                           \
         R(write)                                                                                            \
         R(kind)                                                                                             \
         R(watch)
@@ -102,6 +103,14 @@
         ENUM(child_write, CHILD_WRITE_COUNT, what)                                                          \
         STR(object)                                                                                         \
         STR(fields)
+
+/* A metric of a handler. labels, buckets: as of metric/metric-rule.h ("" = none); value: the bits of a double. */
+#define RECORD_metric_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
+        ENUM(metric_action, METRIC_ACTION_COUNT, action)                                                    \
+        STR(name)                                                                                           \
+        STR(labels)                                                                                         \
+        U64(value)                                                                                          \
+        STR(buckets)
 
 /* A kind of objects that an answer may write beside its own object. namespace: where, as patterns, beside the namespace of the
  * object itself. */
@@ -225,6 +234,8 @@
         M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 2048, CHILD_RUNNING | CHILD_STOPPING)          \
         /* worker to supervisor */                                                                          \
         M(ANSWERED, answered, ROLE_WORKER, ROLE_SUPERVISOR, 64, CHILD_RUNNING | CHILD_STOPPING)             \
+        M(MEASURED, measured, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX,                               \
+          CHILD_RUNNING | CHILD_STOPPING)                                                                   \
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
           CHILD_RUNNING | CHILD_STOPPING)                                                                   \
@@ -445,6 +456,11 @@
         BOOL(not_started)                                                                                   \
         LIST(write, write)                                                                                  \
         U64(writes_left_out)
+
+/* What an answer of the watch's handler has under `metrics`: before the DONE of its run. */
+#define MESSAGE_measured_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
+        STR(watch)                                                                                          \
+        LIST(metric, metric)
 
 /* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are
  * none. */

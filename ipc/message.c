@@ -613,6 +613,8 @@ NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanen
         "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned", "unavailable",
         "forbidden")
 
+NAME_OF(metric_action_name, metric_action, METRIC_ACTION_COUNT, "set", "add", "observe", "remove")
+
 bool run_result_is_run(enum run_result result)
 {
         return result != RESULT_RETURNED;

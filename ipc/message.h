@@ -92,6 +92,15 @@ enum run_result {
         RESULT_COUNT
 };
 
+/* What a handler does to a metric of its own. */
+enum metric_action {
+        METRIC_SET,     /* a gauge */
+        METRIC_ADD,     /* to a counter */
+        METRIC_OBSERVE, /* in a histogram */
+        METRIC_REMOVE,  /* the series with these labels goes */
+        METRIC_ACTION_COUNT
+};
+
 /* What an operator does to a child of an object, or to an object of others for it. */
 enum child_write {
         CHILD_CREATED,
@@ -108,9 +117,10 @@ enum child_write {
 const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
-const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
-bool run_result_is_run(enum run_result result);          /* false: RESULT_RETURNED */
-const char *child_write_name(enum child_write what);     /* "created", "changed" ... */
+const char *run_result_name(enum run_result result); /* "success", "retry" ... */
+bool run_result_is_run(enum run_result result);      /* false: RESULT_RETURNED */
+const char *child_write_name(enum child_write what); /* "created", "changed" ... */
+const char *metric_action_name(enum metric_action action);
 const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 

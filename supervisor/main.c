@@ -77,6 +77,7 @@ static int run_supervisor(struct options *options, struct start *start)
         if (start->again) {
                 start->life = supervisor.reload.next;
                 supervisor.reload.next.config = NULL;
+                start->life.measured = TAKE_PTR(supervisor.measured);
         }
         supervisor_done(&supervisor);
         return code;
@@ -96,6 +97,7 @@ static int live(struct options *options)
                         r = load_config(options, &start);
                 if (r < 0) {
                         config_free(start.life.config);
+                        registry_free(start.life.measured);
                         return (int)exit_code_for(r, EXIT_CODE_CONFIGURATION);
                 }
                 if (options->check) {

@@ -148,6 +148,8 @@ static int init_parts(struct supervisor *supervisor)
                 r = loop_prepare(supervisor);
         if (r >= 0)
                 r = queue_new(&supervisor->controller.queue);
+        if (r >= 0 && !supervisor->measured)
+                r = registry_new(&supervisor->measured);
         if (r >= 0)
                 r = supervisor_watches_new(supervisor);
         if (r >= 0)
@@ -223,6 +225,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 .child_callbacks = &child_messages,
                 .life.started_realtime = clock_realtime_usec(),
                 .reload.since = life->since,
+                .measured = life->measured,
         };
         umask(077);
         r = controller_init(&supervisor->controller, &supervisor_effects, supervisor, config->workers,
@@ -353,6 +356,7 @@ void supervisor_done(struct supervisor *supervisor)
         under_way_close(supervisor);
         under_way_free(supervisor->under_way);
         queue_free(supervisor->controller.queue);
+        registry_free(supervisor->measured);
         message_free(supervisor->credential);
         cgroup_delegation_done(&supervisor->delegation);
         sd_event_source_disable_unref(supervisor->listen_timer);

@@ -115,6 +115,7 @@ struct supervisor {
                 size_t count;
         } leftover;
 
+        struct registry *measured; /* metrics of handlers */
         struct {
                 bool restarting;         /* ending only to begin again */
                 struct reload_life next; /* ... with this */

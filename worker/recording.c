@@ -312,7 +312,7 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         line_begin(lines, "end");
         json_string(lines, "result", run_result_name(result));
         json_string(lines, "message", text);
-        json_uint64(lines, "requeueAfterUsec", run->answer.requeue_after_usec);
+        json_uint64(lines, "requeueAfterUsec", answer_requeue_after(&run->answer, clock_realtime_usec()));
         json_uint64(lines, "durationUsec", clock_boottime_usec() - run->started);
         json_uint64(lines, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
         line_end(recording, lines);

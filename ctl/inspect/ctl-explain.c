@@ -103,6 +103,11 @@ static void say_turn(const struct facts *facts, struct text *text)
                 text_printf(text, "; %" PRIu64 " namespaces take turns", sharing);
 }
 
+static bool waits_for_rate(const struct facts *facts)
+{
+        return ctl_number(facts->queue, "rateIn") > 0;
+}
+
 static bool say_queued(const struct facts *facts, struct text *text)
 {
         const char *state = json_text(facts->queue, "state");
@@ -121,10 +126,14 @@ static bool say_queued(const struct facts *facts, struct text *text)
         }
         if (strcmp(state, "queued") != 0)
                 return false;
-        text_printf(text,
-                    "it waits for a worker (%s), for %s; %" PRIu64 " of this watch wait, %" PRIu64 " run",
+        text_printf(text, "it waits for %s (%s), for %s",
+                    waits_for_rate(facts) ? "the rate of its handler (handler.rate)" : "a worker",
                     json_text(facts->queue, "reason"),
-                    ctl_duration(ctl_number(facts->queue, "waitingFor"), buffer, sizeof(buffer)),
+                    ctl_duration(ctl_number(facts->queue, "waitingFor"), buffer, sizeof(buffer)));
+        if (waits_for_rate(facts))
+                text_printf(text, ", and the next one may run in %s",
+                            ctl_duration(ctl_number(facts->queue, "rateIn"), buffer, sizeof(buffer)));
+        text_printf(text, "; %" PRIu64 " of this watch wait, %" PRIu64 " run",
                     ctl_number(facts->watch, "queued"), ctl_number(facts->watch, "running"));
         say_turn(facts, text);
         return true;
@@ -497,6 +506,10 @@ static void print_next(const struct facts *facts, const cJSON *row)
         if (paused && (queued || next < clock_realtime_usec()))
                 printf("next try    when the watch is resumed (%s)\n",
                        queued ? json_text(facts->queue, "reason") : json_text(row, "nextReason"));
+        else if (queued && waits_for_rate(facts))
+                printf("next try    when its handler may run, the next one in %s (%s)\n",
+                       ctl_duration(ctl_number(facts->queue, "rateIn"), buffer, sizeof(buffer)),
+                       json_text(facts->queue, "reason"));
         else if (queued)
                 printf("next try    when a worker is free (%s)\n", json_text(facts->queue, "reason"));
         else

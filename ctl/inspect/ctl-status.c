@@ -81,6 +81,11 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                      "give it another state folder");
         if (ctl_is(watch, "handlerStale"))
                 puts("    " CTL_STALE_HANDLER);
+        if (ctl_number(watch, "metricsDropped") > 0)
+                printf("    %" PRIu64 " %s of its handler %s dropped (see the log)\n",
+                       ctl_number(watch, "metricsDropped"),
+                       counted(ctl_number(watch, "metricsDropped"), "metric", "metrics"),
+                       counted(ctl_number(watch, "metricsDropped"), "was", "were"));
         if (json_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", json_text(watch, "limitsWeakened"));
         if (json_text(watch, "accessTrouble")[0])
@@ -88,6 +93,9 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                        json_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))
                 puts("    its runs wait until its handler has a token");
+        if (ctl_number(watch, "rateWaiting") > 0)
+                printf("    %" PRIu64 " " CTL_RATE_WAITS "\n", ctl_number(watch, "rateWaiting"),
+                       counted(ctl_number(watch, "rateWaiting"), "waits", "wait"));
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
                 printf("    the runs in flight at the last end are unknown: objects whose resourceVersion "

@@ -10,6 +10,9 @@
         "the file of its handler has changed since the operator started it, and a process from before runs " \
         "on with the old code; `reconciledctl reload` starts another one"
 
+/* How many, and "wait" or "waits". */
+#define CTL_RATE_WAITS "%s for the rate of its handler (handler.rate)"
+
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status, bool wide);
 /* Columns of the names: those of owned kinds are long (WATCH.owns.KIND.NUMBER). */

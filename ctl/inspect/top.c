@@ -185,6 +185,9 @@ static void draw_watch(struct picture *picture, const cJSON *watch, const cJSON 
              json_text(watch, "name"), paused ? "paused" : json_text(watch, "state"),
              ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
              ctl_number(watch, "waiting"), ctl_number(watch, "failing"), per_second, mean);
+        if (ctl_number(watch, "rateWaiting") > 0)
+                line(picture, PLAIN, "    %" PRIu64 " " CTL_RATE_WAITS, ctl_number(watch, "rateWaiting"),
+                     counted(ctl_number(watch, "rateWaiting"), "waits", "wait"));
         if (ctl_is(watch, "handlerStale"))
                 line(picture, RED, "%s", "    " CTL_STALE_HANDLER);
 }

@@ -33,6 +33,8 @@ struct config_handler {
         unsigned parallel;        /* requests that one process of `serve` has at a time; default 1 */
         unsigned batch_max;       /* objects that one run of `exec` is for; 0: no batch */
         uint64_t batch_wait_usec; /* default 20ms */
+        unsigned rate_milli;      /* runs in a thousand seconds; 0: no limit */
+        unsigned rate_burst;      /* default 1 */
         unsigned recycle_runs;    /* 0: never */
         uint64_t recycle_memory;  /* bytes; 0: never */
         uint64_t limit_memory;    /* bytes; 0: no limit */

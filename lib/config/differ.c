@@ -54,7 +54,7 @@ static bool same_value(const struct key *key, const void *a, const void *b)
                 return *(const uint64_t *)a == *(const uint64_t *)b;
         case KEY_UNSIGNED:
         case KEY_CHOICE:
-        case KEY_CPU:
+        case KEY_MILLI:
         case KEY_TRIGGER:
                 return *(const unsigned *)a == *(const unsigned *)b;
         case KEY_BOOL:

@@ -23,7 +23,7 @@
 /* 0 needs no unit. */
 #define DURATION_PATTERN "^(0|([0-9]+(\\.[0-9]+)?(us|ms|s|m|h|d))+)$"
 #define SIZE_PATTERN     "^[0-9]+([KMGT]iB?)?$"
-#define CPU_PATTERN      "^[0-9]{1,7}(m|\\.[0-9]{1,3})?$"
+#define MILLI_PATTERN    "^[0-9]{1,7}(m|\\.[0-9]{1,3})?$"
 
 /* The build ends here: a schema that is not whole is none. */
 static void _noreturn_ give_up_schema(const char *why, const char *key)
@@ -198,8 +198,10 @@ static cJSON *value(const char *path, const struct key *key, const void *default
         case KEY_SIZE:
                 put_size(schema, place);
                 break;
-        case KEY_CPU:
-                put_pattern(schema, "number", CPU_PATTERN);
+        case KEY_MILLI:
+                put_pattern(schema, "number", MILLI_PATTERN);
+                put_member(schema, "minimum", cJSON_CreateNumber((double)key->min / 1000));
+                put_member(schema, "maximum", cJSON_CreateNumber((double)key->max / 1000));
                 break;
         case KEY_BOOL:
                 put_member(schema, "type", cJSON_CreateString("boolean"));

@@ -45,10 +45,16 @@ TABLE(recycle_table,
 TABLE(batch_table, {"max", KEY_UNSIGNED, IN_WATCH(handler.batch_max), 2, WINDOW_MAX, NULL, true, NULL},
       DURATION("wait", IN_WATCH(handler.batch_wait_usec), 0, USEC_PER_SEC));
 
+static const char *const cpu_word[] = {"CPUs", NULL};
+static const char *const run_word[] = {"runs", NULL};
+
 TABLE(limits_table,
       {"memory", KEY_SIZE, IN_WATCH(handler.limit_memory), 1 << 20, UINT64_C(1) << 50, NULL, false, NULL},
       {"pids", KEY_UNSIGNED, IN_WATCH(handler.limit_pids), 1, 4194304, NULL, false, NULL},
-      {"cpu", KEY_CPU, IN_WATCH(handler.limit_cpu), 10, 1000000, NULL, false, NULL});
+      {"cpu", KEY_MILLI, IN_WATCH(handler.limit_cpu), 10, 1000000, NULL, false, cpu_word});
+
+TABLE(rate_table, {"perSecond", KEY_MILLI, IN_WATCH(handler.rate_milli), 1, 100000000, NULL, true, run_word},
+      {"burst", KEY_UNSIGNED, IN_WATCH(handler.rate_burst), 1, 1000000, NULL, false, NULL});
 
 TABLE(kubernetes_table, {"kubeconfig", KEY_TEXT, IN_WATCH(handler.kubernetes_file), 0, 0, NULL, false, NULL},
       {"serviceAccount", KEY_TEXT, IN_WATCH(handler.kubernetes_account), 0, 0, NULL, false, NULL},
@@ -63,6 +69,7 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
       {"parallel", KEY_UNSIGNED, IN_WATCH(handler.parallel), 1, WINDOW_MAX, NULL, false, NULL},
       {"batch", KEY_MAPPING, 0, 0, 0, &batch_table, false, NULL},
+      {"rate", KEY_MAPPING, 0, 0, 0, &rate_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
       {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},

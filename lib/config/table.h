@@ -10,8 +10,8 @@ enum key_kind {
         KEY_TEXTS,    /* list of strings: char ** and a size_t behind it */
         KEY_TRIGGER,
         KEY_BOOL,
-        KEY_SIZE,    /* bytes, with a unit */
-        KEY_CPU,     /* "2", "0.5" or "500m"; min and max in thousandths */
+        KEY_SIZE, /* bytes, with a unit */
+        KEY_MILLI, /* "2", "0.5" or "500m"; min and max in thousandths; `choice`: the word for what it counts */
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_KINDS,   /* list of mappings of `keys`: struct config_owned * and a size_t behind it */

@@ -145,8 +145,8 @@ static void read_size(struct reader *reader, const yaml_node_t *node, const char
 }
 
 /* 2, 0.5, 500m: as Kubernetes counts CPUs. */
-static void read_cpu(struct reader *reader, const yaml_node_t *node, const char *path, const struct key *key,
-                     unsigned *place)
+static void read_milli(struct reader *reader, const yaml_node_t *node, const char *path,
+                       const struct key *key, unsigned *place)
 {
         const char *text = node_text(node);
         unsigned whole = 0, fraction = 0;
@@ -168,8 +168,9 @@ static void read_cpu(struct reader *reader, const yaml_node_t *node, const char 
         }
         if (milli < key->min || milli > key->max)
                 problem_add(reader, node, false, path,
-                            "\"%s\" is not a number of CPUs; write for example 500m, 0.5, 2",
-                            text ? text : "");
+                            "\"%s\" is not a number of %s from %g to %g; write for example 500m, 0.5, 2",
+                            text ? text : "", key->choice[0], (double)key->min / 1000,
+                            (double)key->max / 1000);
         else
                 *place = (unsigned)milli;
 }
@@ -383,8 +384,8 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                         read_trigger(reader, node, path, place);
                 }
                 return;
-        case KEY_CPU:
-                read_cpu(reader, node, path, key, place);
+        case KEY_MILLI:
+                read_milli(reader, node, path, key, place);
                 return;
         case KEY_SIZE:
                 read_size(reader, node, path, key, place);

@@ -12,6 +12,7 @@
 #include "controller/controller.h"
 #include "controller/effects.h"
 #include "queue/queue-watch.h"
+#include "queue/rate.h"
 
 unsigned watch_number(const struct watch *watch)
 {
@@ -54,11 +55,19 @@ static uint64_t kind_of(const struct config_watch *config)
         return config->owner ? 0 : hash;
 }
 
+/* Between two runs of its handler; 0: no limit. */
+static uint64_t rate_interval_nsec(const struct config_watch *config)
+{
+        return config->handler.rate_milli > 0 ? UINT64_C(1000000000000) / config->handler.rate_milli : 0;
+}
+
 void watch_fill(struct watch *watch, const struct config_watch *config)
 {
         struct controller *controller = watch->controller;
 
         queue_set_kind(controller->queue, watch_number(watch), kind_of(config));
+        queue_set_rate(controller->queue, watch_number(watch), rate_interval_nsec(config),
+                       config->handler.rate_burst);
         *watch = (struct watch){
                 .controller = controller,
                 .userdata = watch->userdata,

@@ -23,11 +23,29 @@ static bool may_run(const struct queue *queue, const struct entry *entry)
         return !watch->closed && (!watch->paused || is_urgent(entry_head(entry)));
 }
 
+/* Where runs wait for tokens, suspects and others take turns with these, too. */
+static bool has_token(const struct queue *queue, const struct entry *entry)
+{
+        const struct queue_watch *watch = &queue->watch[entry->watch];
+
+        return watch->bucket.interval_nsec == 0 || !work_needs_token(entry_head(entry)) ||
+               (!watch->bucket.empty && !(watch->bucket.suspect_last && tenant_may_pick(watch)));
+}
+
+static bool waits_for_token(const struct queue *queue)
+{
+        for (const struct entry *entry = queue->suspects.first; entry && queue->rated > 0;
+             entry = entry->next)
+                if (!has_token(queue, entry))
+                        return true;
+        return false;
+}
+
 struct entry *suspect_next(const struct queue *queue)
 {
         struct entry *entry = queue->suspects.first;
 
-        while (entry && !may_run(queue, entry))
+        while (entry && (!may_run(queue, entry) || !has_token(queue, entry)))
                 entry = entry->next;
         return entry;
 }
@@ -47,16 +65,19 @@ static bool drains(struct queue *queue, uint64_t now)
         return now - queue->drain.since < queue->drain.usec;
 }
 
+/* suspect: NULL where none may run. While one waits for its token the phases go on: else none would outlast a long run. */
 bool suspect_goes_first(struct queue *queue, const struct entry *suspect, uint64_t now)
 {
-        bool is_patient = !suspect || queue->was_alone || now < suspect->ready_since + QUEUE_PATIENCE_USEC;
+        bool waits = !suspect && waits_for_token(queue);
+        bool is_patient =
+                queue->was_alone || (suspect ? now < suspect->ready_since + QUEUE_PATIENCE_USEC : !waits);
 
         queue->drain.until = 0;
         if (is_patient || !queue->running.first) {
                 queue->drain.usec = 0;
-                return !is_patient;
+                return suspect && !is_patient;
         }
-        if (!drains(queue, now))
+        if (waits || !drains(queue, now))
                 return false;
         queue->drain.until = queue->drain.since + queue->drain.usec;
         return true;

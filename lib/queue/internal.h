@@ -64,6 +64,7 @@ struct entry {
         enum entry_place place;
         bool settling;        /* while it is delayed */
         bool answered;        /* while it is running: see queue_answered() */
+        bool has_token;       /* likewise: taken from the bucket of its watch */
         uint8_t behind;       /* runs in a row that ended so */
         enum queue_line line; /* the ready list of its tenant in which it stands */
         char key[];
@@ -103,6 +104,17 @@ struct tenant_ring {
         size_t count;
 };
 
+/* lib/queue/rate.c. interval_nsec 0: there is no limit. */
+struct bucket {
+        uint64_t interval_nsec, full_nsec; /* until a token is back; when all are, CLOCK_BOOTTIME */
+        unsigned burst;                    /* tokens when it is full */
+        bool empty;                        /* when rate_look() last looked */
+        bool suspect_last;                 /* the last run that might have taken a token was one */
+        struct {
+                uint64_t runs, usec;
+        } waited; /* for a token, since the start */
+};
+
 struct queue_watch {
         struct tenant_ring ring[LINE_COUNT];
         unsigned passed[LINE_COUNT]; /* picks in a row that a ring with somebody in it was not chosen */
@@ -112,12 +124,13 @@ struct queue_watch {
         unsigned concurrency;
         uint64_t kind;  /* 0: its objects are those of no other watch */
         bool has_twins; /* another watch is, or was, of its kind */
+        struct bucket bucket;
 };
 
 struct queue {
         struct queue_watch *watch;
-        size_t watch_count;
-        size_t turn; /* the watch that is asked first, next time */
+        size_t watch_count, rated; /* rated: watches with a limit on how often runs begin */
+        size_t turn;               /* the watch that is asked first, next time */
         struct table entries, tenants;
         struct entry_list running, suspects;
         uint64_t alone; /* the run beside which nothing else starts; 0 */
@@ -195,3 +208,13 @@ struct entry *tenant_pick(struct queue_watch *watch); /* whose turn it is; the t
 struct entry *suspect_next(const struct queue *queue); /* NULL: none may run */
 /* Whether nothing else may begin now: the suspect runs, or waits for the end of what runs. suspect may be NULL. */
 bool suspect_goes_first(struct queue *queue, const struct entry *suspect, uint64_t now);
+
+/* lib/queue/rate.c */
+/* What goes on with what had begun needs none, nor does what only takes our finalizer off or puts it on. */
+bool work_needs_token(const struct work *work);
+void rate_look(struct queue *queue, uint64_t now); /* which buckets are empty now */
+/* A run begins, and takes its token if it needs one. */
+void rate_take(struct bucket *bucket, struct entry *entry, uint64_t ready_since, uint64_t now);
+void rate_ran(struct bucket *bucket, struct entry *entry, bool handler_ran, uint64_t now);
+/* When something that waits for a token gets it; USEC_INFINITY = never. */
+uint64_t rate_next_time(const struct queue *queue);

@@ -48,6 +48,7 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
                 return (struct queue_view){.state = QUEUE_AT_REST};
         return (struct queue_view){
                 .state = state_of(entry),
+                .goes_on = entry->place == PLACE_READY && entry->line == LINE_BEGUN,
                 .uid = work->uid,
                 .reason = work->reason,
                 .since = entry->ready_since,
@@ -105,6 +106,10 @@ uint64_t queue_next_time(const struct queue *queue)
         const struct heap_node *first = queue->alone == 0 ? heap_first(&queue->delayed) : NULL;
         uint64_t due = first ? first->due : USEC_INFINITY;
 
+        uint64_t token = queue->alone == 0 ? rate_next_time(queue) : USEC_INFINITY;
+
+        if (token < due)
+                due = token;
         return queue->alone == 0 && queue->drain.until > 0 && queue->drain.until < due ? queue->drain.until
                                                                                        : due;
 }

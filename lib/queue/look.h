@@ -20,6 +20,7 @@ struct queue_view {
         size_t ahead;   /* QUEUED: keys of its namespace before it in its line, at most QUEUE_AHEAD_MAX */
         size_t sharing; /* QUEUED: namespaces that take turns with its own, which is one of them */
         uint64_t due;   /* DELAYED */
+        bool goes_on;   /* QUEUED: its run had begun, so it needs no token of queue_rate() */
         bool behind;    /* its last run waits for its watch to show what was written */
 };
 #define QUEUE_AHEAD_MAX 10000
@@ -34,7 +35,7 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
                enum change_kind kind);
 /* Whether an update of another UID of this key is pending: one more would take its place. */
 bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-/* When something delayed is due and may run, or what a suspect holds back may begin; USEC_INFINITY = never. */
+/* When something delayed is due and may run, something gets its token, or what a suspect holds back may begin; USEC_INFINITY = never. */
 uint64_t queue_next_time(const struct queue *queue);
 /* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
 enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);

@@ -70,6 +70,6 @@ int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
         if (cleared->newest)
                 return -EAGAIN;
         assert(cleared->counts.queued == 0 && cleared->counts.delayed == 0 && cleared->counts.settling == 0);
-        *cleared = (struct queue_watch){.concurrency = concurrency};
+        *cleared = (struct queue_watch){.concurrency = concurrency, .bucket = cleared->bucket};
         return 0;
 }

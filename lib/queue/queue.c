@@ -428,6 +428,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         entry->current = work;
         entry->answered = false;
         entry->run = ++queue->last_run;
+        rate_take(&queue->watch[entry->watch].bucket, entry, ready_since, now);
         entry_place(queue, entry, now);
         review_twins(queue, entry, now);
 
@@ -466,6 +467,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         if (queue->alone != 0)
                 return false;
         release_due(queue, now);
+        rate_look(queue, now);
         suspect = suspect_next(queue);
         if (!suspect_goes_first(queue, suspect, now)) {
                 queue->was_alone = false;
@@ -499,6 +501,15 @@ void queue_answered(struct queue *queue, uint64_t run)
         assert(entry && !entry->answered);
         entry->answered = true;
         queue->watch[entry->watch].counts.answered++;
+}
+
+void queue_handler_ran(struct queue *queue, unsigned watch, uint64_t run, bool handler_ran, uint64_t now)
+{
+        struct bucket *bucket = &queue->watch[watch].bucket;
+        struct entry *entry = bucket->interval_nsec > 0 ? find_run(queue, run) : NULL;
+
+        if (entry)
+                rate_ran(bucket, entry, handler_ran, now);
 }
 
 static bool was_read(const struct work *pending, const struct work *current,

@@ -20,6 +20,8 @@
  * A watch that is paused runs nothing but what is not over (settling) and what was asked for by hand
  * (urgent); everything else is kept.
  *
+ * A watch whose handler may not run so often (queue_set_rate()) runs nothing but what is not over until it has a token (rate.c).
+ *
  * Concurrency counts the runs that have not been answered (queue_answered()); a concurrency of one counts until the end.
  *
  * Order: round robin between watches that have work and are below their concurrency; within a watch normal
@@ -112,6 +114,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
                bool *ret_at_rest);
 /* The handler of this run is over, and something is left to do. */
 void queue_answered(struct queue *queue, uint64_t run);
+/* Before queue_done() or queue_return(): whether the handler was asked in this run, and so has used up its token. */
+void queue_handler_ran(struct queue *queue, unsigned watch, uint64_t run, bool handler_ran, uint64_t now);
 /* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
 int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* The deletion that is pending for a key's UID is none any more; false: there was none. */

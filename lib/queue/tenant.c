@@ -226,9 +226,18 @@ struct entry *tenant_due(struct queue *queue, uint64_t now)
 
 /* ---- picking */
 
-/* Of a paused watch only what is not over, and what was asked for by hand. */
+/* An uninstallation does not wait for a handler's rate. */
+static bool first_needs_no_token(const struct queue_watch *watch)
+{
+        return !work_needs_token(entry_head(watch->ring[LINE_BY_HAND].first->ready[LINE_BY_HAND].first));
+}
+
+/* Of a paused watch only what is not over, and what was asked for by hand; without a token only what is not over. */
 static bool ring_waits(const struct queue_watch *watch, enum queue_line line)
 {
+        if (watch->bucket.empty)
+                return watch->ring[line].first &&
+                       (line == LINE_BEGUN || (line == LINE_BY_HAND && first_needs_no_token(watch)));
         return watch->ring[line].first &&
                (watch->paused ? line == LINE_BY_HAND || line == LINE_BEGUN : line != LINE_BEGUN);
 }
@@ -245,6 +254,8 @@ static enum queue_line next_ring(struct queue_watch *watch)
 {
         enum queue_line first = LINE_COUNT, aged = LINE_COUNT, next;
 
+        if (watch->bucket.empty) /* nobody is passed over: the others wait for a token */
+                return ring_waits(watch, LINE_BY_HAND) ? LINE_BY_HAND : LINE_BEGUN;
         for (enum queue_line line = 0; line < LINE_COUNT; line++) {
                 if (!ring_waits(watch, line)) {
                         watch->passed[line] = 0;
@@ -276,7 +287,12 @@ struct entry *tenant_pick(struct queue_watch *watch)
 
         if (line == LINE_NORMAL)
                 line = begun_or_new(tenant);
-        move_in_rings(watch, tenant, line, ring_append);
+        if (watch->bucket.empty) { /* its turn for a token is still to come */
+                ring_remove(&watch->ring[line], tenant, line);
+                ring_append(&watch->ring[line], tenant, line);
+        } else {
+                move_in_rings(watch, tenant, line, ring_append);
+        }
         assert(tenant->ready[line].first);
         return tenant->ready[line].first;
 }

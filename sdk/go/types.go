@@ -4,6 +4,8 @@
 
 package reconciled
 
+import "time"
+
 // Request: What a handler gets on standard input: reconciled-handler(7). Keys may be added within a version.
 type Request struct {
 	// Of `serve` and `plugin` alone: the answer carries the same.
@@ -58,6 +60,22 @@ type Event struct {
 	Note string `json:"note,omitempty"`
 }
 
+// Metric: An entry of `metrics`.
+type Metric struct {
+	Name string `json:"name"`
+
+	// set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. One of set, add, observe, remove.
+	Action string `json:"action"`
+
+	// Of `add` not negative; `remove` needs none.
+	Value float64 `json:"value"`
+
+	Labels any `json:"labels,omitempty"`
+
+	// Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
+	Buckets []float64 `json:"buckets,omitempty"`
+}
+
 // Answer: What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key.
 type Answer struct {
 	// Merged into the object's status (RFC 7386).
@@ -68,6 +86,9 @@ type Answer struct {
 
 	// Events about the object, written after everything else has succeeded.
 	Events []Event `json:"events,omitempty"`
+
+	// Metrics of the handler, which the operator shows beside its own, with the label `watch`.
+	Metrics []Metric `json:"metrics,omitempty"`
 
 	// Merged into the object (RFC 7386), if it is still the version that the handler was given.
 	Patch any `json:"patch,omitempty"`
@@ -80,6 +101,9 @@ type Answer struct {
 
 	// Run again after it, at the latest.
 	RequeueAfter Duration `json:"requeueAfter,omitempty"`
+
+	// Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
+	RequeueAt *time.Time `json:"requeueAt,omitempty"`
 
 	// For people.
 	Message string `json:"message,omitempty"`

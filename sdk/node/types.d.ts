@@ -44,6 +44,18 @@ export interface Event {
   note?: string;
 }
 
+/** An entry of `metrics`. */
+export interface Metric {
+  name: string;
+  /** set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. */
+  action: "set" | "add" | "observe" | "remove";
+  /** Of `add` not negative; `remove` needs none. */
+  value?: number;
+  labels?: Record<string, any>;
+  /** Of `observe`: upper bounds. Without: those of durations in seconds, up to 10. */
+  buckets?: number[];
+}
+
 /** What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key. */
 export interface Answer {
   /** Merged into the object's status (RFC 7386). */
@@ -52,6 +64,8 @@ export interface Answer {
   conditions?: Condition[];
   /** Events about the object, written after everything else has succeeded. */
   events?: Event[];
+  /** Metrics of the handler, which the operator shows beside its own, with the label `watch`. */
+  metrics?: Metric[];
   /** Merged into the object (RFC 7386), if it is still the version that the handler was given. */
   patch?: Record<string, any>;
   /** Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay. */
@@ -60,6 +74,8 @@ export interface Answer {
   patches?: KubernetesObject[];
   /** Run again after it, at the latest. */
   requeueAfter?: string;
+  /** Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away. */
+  requeueAt?: string | Date;
   /** For people. */
   message?: string;
   /** The handler has failed: status, conditions and events are written, and nothing else is carried out. */

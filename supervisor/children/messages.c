@@ -23,6 +23,7 @@
 #include "supervisor/control/explain.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/handlers/access-news.h"
+#include "supervisor/handlers/measured.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
@@ -170,6 +171,8 @@ static int deliver_to_role(struct child_slot *child, struct message **message)
                 return 0;
         case MESSAGE_ANSWERED:
                 return assign_answered(&supervisor->controller.worker[child->index], &(*message)->answered);
+        case MESSAGE_MEASURED:
+                return measured_take(supervisor, &(*message)->measured);
         case MESSAGE_DONE:
                 return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
         case MESSAGE_REPORT:

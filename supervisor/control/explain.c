@@ -12,6 +12,7 @@
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "queue/look.h"
+#include "queue/rate.h"
 #include "supervisor/control/run-history.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/supervisor.h"
@@ -166,6 +167,7 @@ static void write_queue(const struct question *question)
         struct queue_view view =
                 queue_look(supervisor->controller.queue,
                            (unsigned)(question->watch - supervisor->controller.watch), question->key);
+        uint64_t next_token = queue_rate(supervisor->controller.queue, watch_number(question->watch)).next;
         uint64_t now = clock_boottime_usec();
         struct text *json = question->json;
 
@@ -175,6 +177,8 @@ static void write_queue(const struct question *question)
         json_string(json, "reason", run_reason_name(view.reason));
         if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
                 json_uint64(json, "waitingFor", now - view.since);
+        if (view.state == QUEUE_QUEUED && !view.goes_on && next_token > now)
+                json_uint64(json, "rateIn", next_token - now);
         if (view.sharing > 0) {
                 json_uint64(json, "ahead", view.ahead);
                 json_uint64(json, "namespaces", view.sharing);

@@ -15,6 +15,7 @@
 #include "ipc/child.h"
 #include "ipc/log.h"
 #include "queue/look.h"
+#include "queue/rate.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
@@ -56,6 +57,7 @@ struct watch_values {
         uint64_t synced, degraded, failed, absent, unsure, paused;
         uint64_t finalizers_written, finalizers_failed;
         uint64_t cpu_usec, memory_peak, memory_kills, limits_weakened, access_failing;
+        uint64_t rate_waiting, rate_waited, rate_waited_usec;
         struct ledger_failing failing;
 };
 
@@ -99,6 +101,7 @@ static struct watch_values values_of(const struct watch *watch)
         const struct access_state *access = access_of(watch);
         const struct queue_counts queued = queue_count(watch->controller->queue, watch_number(watch)),
                                   assigned = assign_count(watch->controller, watch);
+        const struct queue_rate rate = queue_rate(watch->controller->queue, watch_number(watch));
         uint64_t now = clock_realtime_usec();
         struct watch_values values = {
                 .depth = assigned.queued,
@@ -127,6 +130,9 @@ static struct watch_values values_of(const struct watch *watch)
                 .memory_peak = metrics->handler_memory_peak,
                 .memory_kills = metrics->handler_memory_kills,
                 .limits_weakened = place->limits_weakened[0] != '\0',
+                .rate_waiting = rate.next > clock_boottime_usec() ? queued.queued : 0,
+                .rate_waited = rate.waited_runs,
+                .rate_waited_usec = rate.waited_usec,
                 .access_failing = access && (access->failing || !access->usable),
         };
 
@@ -163,6 +169,13 @@ static const struct watch_family {
          GAUGE, false, OWN(writing)},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
          false, OWN(waiting)},
+        {"reconciled_queue_rate_waiting", "watch",
+         "Keys that are queued while the handler's rate lets none of them begin.", GAUGE, false,
+         OWN(rate_waiting)},
+        {"reconciled_rate_waited_runs", "watch", "Runs that had to wait for the handler's rate.", COUNTER,
+         false, OWN(rate_waited)},
+        {"reconciled_rate_waited_seconds", "watch", "For how long runs waited for the handler's rate.",
+         COUNTER, true, OWN(rate_waited_usec)},
         {"reconciled_queue_settling", "watch", "Keys whose run waits for the API server.", GAUGE, false,
          OWN(settling)},
         {"reconciled_watch_synced", "watch", "1 once all selected objects have been known since the start.",
@@ -310,6 +323,26 @@ static void write_results(const struct supervisor *supervisor, struct text *text
                                             "\n",
                                             watch->config->name, run_result_name(result),
                                             watch->metrics.result[result]);
+}
+
+/* ---- of handlers */
+
+static void write_measured(const struct supervisor *supervisor, struct text *text)
+{
+        single(text, "reconciled_handler_metric_samples", GAUGE,
+               "Samples that handlers have made, of 10000 that are kept.",
+               registry_samples(supervisor->measured));
+        head(text, "reconciled_handler_metrics_dropped", COUNTER,
+             "Metrics of handlers that were dropped: the name is another metric's, there are too many, no number.");
+        FOREACH_WATCH(watch, &supervisor->controller)
+                for (enum metric_drop drop = METRIC_TAKEN + 1; drop < METRIC_DROP_COUNT; drop++)
+                        text_printf(
+                                text,
+                                "reconciled_handler_metrics_dropped_total{watch=\"%s\",reason=\"%s\"} %" PRIu64
+                                "\n",
+                                watch->config->name, metric_drop_name(drop),
+                                place_of(watch)->metrics_dropped[drop]);
+        registry_write(supervisor->measured, text);
 }
 
 /* ---- histograms */
@@ -529,6 +562,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_requests(supervisor, text);
         write_gateway(supervisor, text);
         write_processes(supervisor, text);
+        write_measured(supervisor, text);
         text_append_string(text, "# EOF\n");
         return text->failed ? -ENOMEM : 0;
 }

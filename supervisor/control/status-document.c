@@ -12,6 +12,7 @@
 #include "controller/run/failure.h"
 #include "ipc/log.h"
 #include "queue/look.h"
+#include "queue/rate.h"
 #include "supervisor/control/configured.h"
 #include "supervisor/control/run-history.h"
 #include "supervisor/folders/leftover-finalizers.h"
@@ -35,6 +36,28 @@ static void write_failing_counts(const struct supervisor *supervisor, const stru
         json_uint64(json, "failing", failing.failing);
         json_uint64(json, "permanent", failing.permanent);
         json_uint64(json, "throttled", failing.throttled);
+}
+
+static uint64_t metrics_dropped(const struct watch *watch)
+{
+        uint64_t sum = 0;
+
+        for (enum metric_drop drop = 0; drop < METRIC_DROP_COUNT; drop++)
+                sum += place_of(watch)->metrics_dropped[drop];
+        return sum;
+}
+
+static void write_rate(const struct watch *watch, struct text *json)
+{
+        const struct queue *queue = watch->controller->queue;
+        struct queue_rate rate = queue_rate(queue, watch_number(watch));
+        bool waits = rate.next > clock_boottime_usec();
+
+        if (watch->config->handler.rate_milli == 0)
+                return;
+        json_uint64(json, "rateWaiting", waits ? queue_count(queue, watch_number(watch)).queued : 0);
+        json_uint64(json, "rateWaited", rate.waited_runs);
+        json_uint64(json, "rateWaitedFor", rate.waited_usec);
 }
 
 static void write_watch_uninstall(const struct watch *watch, struct text *json)
@@ -92,6 +115,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_bool(json, "confidential", watch->config->confidential);
         json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
+        json_uint64(json, "metricsDropped", metrics_dropped(watch));
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
                     place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
@@ -102,6 +126,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "objects", watch->objects);
         json_uint64(json, "queued", counts.queued);
         json_uint64(json, "running", counts.running);
+        write_rate(watch, json);
         json_uint64(json, "writing", counts.answered);
         json_uint64(json, "waiting", counts.delayed);
         json_uint64(json, "settling", counts.settling);

@@ -7,6 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "controller/controller-watch.h"
+#include "metric/registry.h"
 
 struct child_slot;
 struct supervisor;
@@ -26,8 +27,9 @@ struct watch_place {
         struct memory_retry memory_retry;
         uint64_t degraded_realtime, failures;
         char *degraded_reason, *missing_namespaces, *refused_namespaces; /* may be NULL */
-        sd_event_source *owed_source; /* the next page of rows for its watcher */
-        char limits_weakened[320];    /* of its handler, and how they hold; "" when as they are meant */
+        sd_event_source *owed_source;                /* the next page of rows for its watcher */
+        uint64_t metrics_dropped[METRIC_DROP_COUNT]; /* of its handler, by reason */
+        char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
 };
 
 static inline struct watch_place *place_of(const struct watch *watch)

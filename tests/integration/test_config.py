@@ -38,6 +38,11 @@ def check(operator):
     (WATCH + "    fieldSelector: spec.nodeName=$NODE\n", "$$ stands for the sign itself"),
     (WATCH + "---\noperator: other.example.com\n", "reconciled.yaml:8: a second document begins here"),
     ("[" * 100000, "too many nested brackets"),
+    (WATCH.replace("}\n", ", rate: {burst: 2}}\n"), "reconciled.yaml:6: watches[0].handler.rate"),
+    (WATCH.replace("}\n", ", rate: {perSecond: 0}}\n"),
+     'watches[0].handler.rate.perSecond: "0" is not a number of runs from 0.001 to 100000'),
+    (WATCH.replace("}\n", ", rate: {perSecond: 10, burst: 0}}\n"), "reconciled.yaml:6: watches[0].handler.rate.burst"),
+    (WATCH.replace("}\n", ", limits: {cpu: many}}\n"), '"many" is not a number of CPUs from 0.01 to 1000'),
     (WATCH + "    metadataonly: true\n", 'did you mean "metadataOnly"?'),
 ])
 def test_mistakes_have_their_place(check, text, said):

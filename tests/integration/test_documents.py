@@ -15,7 +15,7 @@ import yaml
 from harness import Api, Devserver, wait_until, watch
 from harness.documents import examples
 from harness.process import clean_environment
-from harness.schema import check_request
+from harness.schema import ANSWER, check_request
 from harness.session import Document
 from harness.setup import BUILD, SOURCE
 from harness.wait import scaled
@@ -184,6 +184,16 @@ def test_the_manual_s_request_is_one(found):
     whole = text.replace('{"apiVersion": ...}', json.dumps({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {
         "name": "a", "namespace": "default", "uid": "u"}}))
     check_request(json.loads(whole))
+
+
+@runs("man/reconciled-handler.7: {\"metrics\": [{\"name\": \"backups\", \"action\": \"add\", \"value\": 1, \"labels\"")
+def test_the_manual_s_metric_is_one(found):
+    ANSWER.validate(json.loads(found[0].text))
+
+
+@runs("docs/metrics.md: {\"metrics\": [")
+def test_the_metrics_of_the_page_are_some(found):
+    ANSWER.validate(json.loads(found[0].text))
 
 
 @runs("man/reconciled-handler.7: #!/bin/sh")

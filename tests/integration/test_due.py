@@ -65,3 +65,37 @@ def test_a_watch_that_is_removed_and_brought_back_keeps_its_timers(devserver, op
     operator.reload()
     assert handler.wait_finished(name="a", count=count + 1).body["reason"] == kind
     operator.stop()
+
+
+def stamp(seconds, zone="Z"):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + zone
+
+
+@pytest.mark.slow
+def test_an_object_runs_again_at_the_time_that_its_answer_says_also_after_a_restart(devserver, operator, handler, widgets):
+    at = int(time.time()) + 8
+    handler.answer({"requeueAt": stamp(at + 3600, "+01:00"), "requeueAfter": "1h"})
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE next_realtime > 0"), "its record")
+    assert abs(ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0] - at * SECOND) < SECOND, "not in an hour"
+    operator.stop()
+    handler.behave("exit 0")
+    operator.start_ready()
+    again = handler.wait_for(name="a", count=2)
+    assert again.body["reason"] == "requeueAfter" and time.time() >= at - 1
+    operator.stop()
+
+
+def test_a_time_that_has_passed_is_a_second_away(devserver, operator, handler, widgets):
+    """However often its handler says so."""
+    handler.answer({"requeueAt": "2020-01-01T00:00:00Z"})
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    begin = time.time()
+    widgets.create("a")
+    handler.wait_for(name="a", count=3, where=lambda request: True)
+    assert time.time() - begin >= 2
+    operator.stop()

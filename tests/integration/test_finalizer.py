@@ -84,9 +84,10 @@ def test_a_failed_cleanup_never_releases_it(start, operator, handler, widgets):
     operator.stop()
 
 
-def test_a_cleanup_that_is_not_done_yet_goes_on(start, operator, handler, widgets):
+@pytest.mark.parametrize("again", ['"requeueAfter": "100ms"', '"requeueAt": "2020-01-01T00:00:00Z"'], ids=["after", "at"])
+def test_a_cleanup_that_is_not_done_yet_goes_on(start, operator, handler, widgets, again):
     handler.behave('if [ "$RECONCILED_ACTION" = finalize ] && [ ! -e "${0%/*}/clean" ]; then '
-                   """echo '{"done": false, "requeueAfter": "100ms"}'; fi""")
+                   f"""echo '{{"done": false, {again}}}'; fi""")
     start()
     widgets.create("slow")
     handler.wait_finished(name="slow")

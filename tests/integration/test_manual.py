@@ -60,7 +60,7 @@ def type_of(entry):
     if kind == "object":
         return "map" if isinstance(entry["additionalProperties"], dict) else "mapping"
     if "pattern" in entry:
-        return "CPUs" if "number" in kind else "size"
+        return f"number, {entry['minimum']:g} to {entry['maximum']:g}" if "number" in kind else "size"
     return "boolean" if kind == "boolean" else "text"
 
 

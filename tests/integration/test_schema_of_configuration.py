@@ -92,6 +92,8 @@ def everything_of(chosen, value):
         for folder in folders:
             place = place["watches"][0] if folder == "watches" else place.setdefault(folder, {})
         place[name] = value(entry)
+        if folders[-1:] == ["rate"]:
+            place.setdefault("perSecond", 1)
     return config
 
 

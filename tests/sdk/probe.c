@@ -15,6 +15,22 @@ static struct rk_value *do_status(struct rk_request *request, const struct rk_va
                         request->name, rk_get(spec, "size"));
 }
 
+static struct rk_value *do_metrics(struct rk_request *request, const struct rk_value *spec)
+{
+        (void)spec;
+        return rk_build(
+                request,
+                "{'metrics': [{'name': 'probe_calls', 'action': 'add', 'value': 1.5, 'labels': {'name': %s}},"
+                " {'name': 'probe_seconds', 'action': 'observe', 'value': 0, 'buckets': [0.5, 2]}]}",
+                request->name);
+}
+
+static struct rk_value *do_at(struct rk_request *request, const struct rk_value *spec)
+{
+        (void)spec;
+        return rk_build(request, "{'requeueAt': '2036-02-29T03:00:00.125Z'}");
+}
+
 static struct rk_value *do_children(struct rk_request *request, const struct rk_value *spec)
 {
         struct rk_value *children = rk_build(request, "[]");
@@ -174,7 +190,8 @@ static struct rk_value *reconcile(struct rk_request *request)
         static const struct {
                 const char *name;
                 struct rk_value *(*function)(struct rk_request *request, const struct rk_value *spec);
-        } known[] = {{"status", do_status},       {"children", do_children},
+        } known[] = {{"status", do_status},       {"at", do_at},
+                     {"metrics", do_metrics},     {"children", do_children},
                      {"childless", do_childless}, {"conditions", do_conditions},
                      {"print", do_print},         {"log", do_log},
                      {"temporary", do_temporary}, {"backoff", do_backoff},

@@ -7,6 +7,11 @@ const { Permanent, Temporary, log, serve } = require('reconciled');
 
 const actions = {
   status: ({ name }, { size }) => ({ status: { name, size }, requeueAfter: '300000ms' }),
+  metrics: ({ name }) => ({
+    metrics: [{ name: 'probe_calls', action: 'add', value: 1.5, labels: { name } },
+      { name: 'probe_seconds', action: 'observe', value: 0, buckets: [0.5, 2] }],
+  }),
+  at: () => ({ requeueAt: new Date(Date.UTC(2036, 1, 29, 3, 0, 0, 125)) }),
   children({ name }, spec, { children = [] }) {
     const shown = children.map((child) => child.metadata.name).join(' ');
     return { children: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { shown } }] };

@@ -17,6 +17,12 @@ def probe(request):
     match spec["do"]:
         case "status":
             return {"status": {"name": name, "size": spec["size"]}, "requeueAfter": datetime.timedelta(minutes=5)}
+        case "metrics":
+            return {"metrics": [{"name": "probe_calls", "action": "add", "value": 1.5, "labels": {"name": name}},
+                                {"name": "probe_seconds", "action": "observe", "value": 0, "buckets": [0.5, 2]}]}
+        case "at":
+            east = datetime.timezone(datetime.timedelta(hours=1))
+            return {"requeueAt": datetime.datetime(2036, 2, 29, 4, 0, 0, 125_000, tzinfo=east)}
         case "children":
             shown = " ".join(child["metadata"]["name"] for child in request.get("children", []))
             return {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"shown": shown}}]}
@@ -56,6 +62,8 @@ def probe(request):
             subprocess.run(["sh", "-c", "cat; echo of a program"], check=True)
         case "delay":
             return {"requeueAfter": datetime.timedelta(minutes=1.5)}
+        case "naive":
+            return {"requeueAt": datetime.datetime(2036, 2, 29, 3)}
         case "set":
             return {"status": {"sizes": {1, 2}}}
         case "nan":

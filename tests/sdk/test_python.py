@@ -35,6 +35,7 @@ def test_a_program_that_the_handler_starts(probe):
 @ONLY_PYTHON
 @pytest.mark.parametrize("do, error", [
     ("set", "TypeError: an answer cannot have a set"), ("nan", "ValueError: Out of range float values are not JSON compliant"),
+    ("naive", "ValueError: 2036-02-29 03:00:00 has no time zone: a time of an answer is like datetime.now(timezone.utc)"),
     ("list", "TypeError: probe() returned list, and not a dict or None")])
 def test_what_is_no_answer(probe, do, error):
     assert probe.ask(ask_for(do)) == {"id": 1, "error": error}

@@ -2,13 +2,16 @@
 /*
  * A queue by itself, with crowds: the rest of the simulation has too few objects for anybody to wait for long.
  * In each watch the first tenant has many keys and all of them are always due; the others have few. Whoever
- * waits counts the runs that go before its own, and the model knows how many these may be (promise 7).
+ * waits counts the runs that go before its own, and the model knows how many these may be (promise 7). Some watches have a rate:
+ * a leaky bucket here, into which each run pours an interval, says what may begin (promise 8).
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/duration.h"
+#include "queue/look.h"
 #include "queue/queue-watch.h"
+#include "queue/rate.h"
 #include "tests/simulation/simulation.h"
 
 #define CROWDED    3  /* watches, at most */
@@ -38,6 +41,9 @@ struct crowd {
         bool has_line[LINES], has_suspects, has_pauses, for_ever;
         unsigned concurrency[CROWDED], running[CROWDED];
         bool paused[CROWDED];
+        struct {
+                uint64_t interval, most, level, since; /* nsec; interval 0: no limit */
+        } leaky[CROWDED];
         struct place place[CROWDED][TENANTS][CROWD_KEYS];
         struct queue *queue;
         struct queue_run run[RUNS_MAX];
@@ -80,8 +86,36 @@ static unsigned patience(const struct crowd *crowd, unsigned tenant, const struc
         return key * crowd->tenants * line * crowd->watches * (crowd->has_suspects ? 2 : 1) + 2;
 }
 
+/* What has begun goes on without. */
+static bool has_token(const struct crowd *crowd, unsigned watch, enum line line)
+{
+        return line == BEGUN || crowd->leaky[watch].interval == 0 ||
+               crowd->leaky[watch].level + crowd->leaky[watch].interval <= crowd->leaky[watch].most;
+}
+
+static void leak(struct crowd *crowd)
+{
+        for (unsigned i = 0; i < crowd->watches; i++) {
+                uint64_t leaks = (crowd->now - crowd->leaky[i].since) * 1000;
+
+                crowd->leaky[i].level -= leaks < crowd->leaky[i].level ? leaks : crowd->leaky[i].level;
+                crowd->leaky[i].since = crowd->now;
+        }
+}
+
+static void judge_rate(struct crowd *crowd, unsigned watch, enum line line)
+{
+        if (!has_token(crowd, watch, line))
+                model_broken(crowd->sim, "a crowd: a run of watch %u began although its rate allowed none",
+                             watch);
+        if (line != BEGUN)
+                crowd->leaky[watch].level += crowd->leaky[watch].interval;
+}
+
 static bool may_run(const struct crowd *crowd, unsigned watch, const struct place *place)
 {
+        if (!has_token(crowd, watch, place->line))
+                return false;
         if (!place->waits || (crowd->paused[watch] && place->line != BY_HAND && place->line != BEGUN))
                 return false;
         return crowd->concurrency[watch] == 0 || crowd->running[watch] < crowd->concurrency[watch];
@@ -131,6 +165,16 @@ static bool suspect_runs(struct crowd *crowd)
         return false;
 }
 
+static bool place_waits(const struct crowd *crowd, unsigned watch)
+{
+        for (unsigned tenant = 0; tenant < crowd->tenants; tenant++)
+                for (unsigned key = 0; key < keys_of(tenant); key++)
+                        if (crowd->place[watch][tenant][key].waits &&
+                            crowd->place[watch][tenant][key].line != BEGUN)
+                                return true;
+        return false;
+}
+
 static bool any_may_run(const struct crowd *crowd)
 {
         for (unsigned watch = 0; watch < crowd->watches; watch++)
@@ -151,6 +195,15 @@ static bool lasts(const struct crowd *crowd, uint64_t *since, bool is_so, uint64
         return is_so && crowd->now - *since > most;
 }
 
+/* Then a suspect takes turns with others for tokens, too. */
+static bool has_rates(const struct crowd *crowd)
+{
+        for (unsigned i = 0; i < crowd->watches; i++)
+                if (crowd->leaky[i].interval > 0)
+                        return true;
+        return false;
+}
+
 /* A suspect holds others back for less than half of the time that a run takes, and does not wait for ever itself: some phases
  * pass in vain until one outlasts what runs. begun: NULL if nothing may begin, though there is a worker. */
 static void judge_suspects(struct crowd *crowd, const struct queue_run *begun)
@@ -163,8 +216,31 @@ static void judge_suspects(struct crowd *crowd, const struct queue_run *begun)
                   !begun && crowd->pace == SINGLE && none_runs && any_may_run(crowd), SINGLE_USEC / 2))
                 model_broken(crowd->sim, "a crowd: a suspect held others back for too long");
         if (lasts(crowd, &crowd->suspected_since, crowd->pace != QUICK && none_runs && !crowd->paused[0],
-                  2 * SINGLE_USEC))
+                  (has_rates(crowd) ? 4 : 2) * SINGLE_USEC))
                 model_broken(crowd->sim, "a crowd: no suspect ran");
+}
+
+/* Nobody waits longer than the rate demands, and the queue says when it will go on. */
+static void judge_rest(struct crowd *crowd)
+{
+        uint64_t next = queue_next_time(crowd->queue);
+
+        if (crowd->has_suspects)
+                return;
+        if (any_may_run(crowd))
+                model_broken(crowd->sim, "a crowd: nothing begins although something may");
+        if (next <= crowd->now)
+                model_broken(crowd->sim, "a crowd: the queue wants to be asked again at once");
+        for (unsigned i = 0; i < crowd->watches; i++) {
+                uint64_t rest = crowd->leaky[i].most - crowd->leaky[i].interval;
+                uint64_t token = crowd->leaky[i].level > rest
+                                         ? crowd->now + (crowd->leaky[i].level - rest + 999) / 1000
+                                         : 0;
+
+                if (token > 0 && !crowd->paused[i] && place_waits(crowd, i) && next > token)
+                        model_broken(crowd->sim,
+                                     "a crowd: what waits for the rate is not woken for its token");
+        }
 }
 
 /* ---- what happens */
@@ -228,15 +304,18 @@ static bool begin(struct crowd *crowd)
                 return false;
         begins = queue_next(crowd->queue, crowd->now, run);
         judge_suspects(crowd, begins ? run : NULL);
-        if (!begins)
+        if (!begins) {
+                judge_rest(crowd);
                 return false;
+        }
         place = place_of(crowd, run);
         judge(crowd, place);
+        judge_rate(crowd, run->watch, place ? place->line : NORMAL);
         crowd->over[crowd->runs] = over_at(crowd, place);
         crowd->runs++;
         crowd->running[run->watch]++;
         if (place)
-                *place = (struct place){.runs = true};
+                *place = (struct place){.runs = true, .line = place->line};
         return true;
 }
 
@@ -246,6 +325,19 @@ static bool goes_on(struct crowd *crowd, const struct place *place)
         if (!place || !crowd->has_line[BEGUN])
                 return false;
         return crowd->for_ever ? (place - &crowd->place[0][0][0]) % 2 == 0 : any(crowd, 2);
+}
+
+/* A run that did not ask its handler has used nothing up; one that only goes on may ask it all the same. */
+static void asked_handler(struct crowd *crowd, const struct queue_run *run, enum line line)
+{
+        bool asked = any(crowd, 8) == 0 ? line == BEGUN : line != BEGUN;
+        uint64_t interval = crowd->leaky[run->watch].interval, *level = &crowd->leaky[run->watch].level;
+
+        queue_handler_ran(crowd->queue, run->watch, run->id, asked, crowd->now);
+        if (asked && line == BEGUN)
+                *level += interval;
+        else if (!asked && line != BEGUN)
+                *level -= interval < *level ? interval : *level;
 }
 
 static void end(struct crowd *crowd)
@@ -260,6 +352,7 @@ static void end(struct crowd *crowd)
                 return;
         place = place_of(crowd, &run);
         outcome.handled = !goes_on(crowd, place);
+        asked_handler(crowd, &run, place ? place->line : NORMAL);
         if (place) {
                 place->runs = false;
                 tenant = (unsigned)strtoul(run.key + 1, NULL, 10);
@@ -272,9 +365,21 @@ static void end(struct crowd *crowd)
                 note_waiting(crowd, run.watch, tenant, place, BEGUN);
 }
 
+static void limit_rate(struct crowd *crowd, unsigned watch, uint64_t turn)
+{
+        unsigned burst = 1 + any(crowd, 4);
+        uint64_t interval = any(crowd, 2) ? turn * 1000 * (1 + any(crowd, 60)) / 10 + any(crowd, 1000) : 0;
+
+        crowd->leaky[watch].interval = interval;
+        crowd->leaky[watch].most = burst * interval;
+        crowd->leaky[watch].since = crowd->now;
+        queue_set_rate(crowd->queue, watch, interval, burst);
+}
+
 void crowd_judge(struct simulation *sim, uint64_t seed)
 {
         struct crowd crowd = {.sim = sim, .random = seed ^ UINT64_C(0xc0d), .now = 1};
+        uint64_t turn;
 
         if (queue_new(&crowd.queue) < 0)
                 return;
@@ -287,14 +392,17 @@ void crowd_judge(struct simulation *sim, uint64_t seed)
         crowd.pace = crowd.has_suspects ? any(&crowd, 3) : QUICK;
         crowd.has_pauses = any(&crowd, 3) == 0;
         crowd.for_ever = any(&crowd, 2);
+        turn = crowd.pace != QUICK  ? QUEUE_PATIENCE_USEC / 4
+               : crowd.has_suspects ? QUEUE_PATIENCE_USEC + 1
+                                    : USEC_PER_MSEC;
         for (unsigned i = 0; i < crowd.watches; i++) {
                 crowd.concurrency[i] = any(&crowd, RUNS_MAX);
                 (void)queue_add_watch(crowd.queue, crowd.concurrency[i]);
+                limit_rate(&crowd, i, turn);
         }
         for (unsigned i = 0; i < PICKS && !sim->model.broken[0]; i++) {
-                crowd.now += crowd.pace != QUICK  ? QUEUE_PATIENCE_USEC / 4
-                             : crowd.has_suspects ? QUEUE_PATIENCE_USEC + 1
-                                                  : USEC_PER_MSEC;
+                crowd.now += turn;
+                leak(&crowd);
                 push_some(&crowd);
                 if (!begin(&crowd) || any(&crowd, 2))
                         end(&crowd);

@@ -12,7 +12,8 @@
  *   5 attempts of one failing content are at least the backoff apart, unless other content came between;
  *   6 it comes to rest, in bounded time; what is at rest runs no more, whatever becomes of the process;
  *   7 what may run is overtaken by a bounded number of runs, whatever else there is to be done; a tenant that
- *     has nothing else waiting, by about as many as there are tenants (crowd.c).
+ *     has nothing else waiting, by about as many as there are tenants (crowd.c);
+ *   8 the handler of a watch with a rate is not asked more often, and nothing waits for longer than that (crowd.c).
  */
 #include <stdbool.h>
 #include <stdint.h>

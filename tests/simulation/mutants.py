@@ -33,6 +33,7 @@ SETTLE = "lib/controller/controller.c"
 QUEUE = "lib/queue/queue.c"
 SUSPECT = "lib/queue/alone.c"
 TENANT = "lib/queue/tenant.c"
+RATE = "lib/queue/rate.c"
 
 # name: (file, text, what stands there instead)
 MUTANTS = {
@@ -134,9 +135,15 @@ MUTANTS = {
     "what is new does not age behind what has begun": (TENANT, "++tenant->picks % QUEUE_AGEING != 0", "true"),
     "lines do not age": (TENANT, "next = aged < LINE_COUNT ? aged : first;", "next = first;"),
     "watches take no turns": (QUEUE, "queue->turn = (turn + 1) % queue->watch_count;", "queue->turn = 0;"),
-    "suspects let nobody go between them": (SUSPECT, "!suspect || queue->was_alone ||", "!suspect ||"),
+    "suspects let nobody go between them": (SUSPECT, "queue->was_alone || (suspect", "(suspect"),
     "suspect holds all others back": (SUSPECT, "return now - queue->drain.since < queue->drain.usec;", "return true;"),
     "suspect holds nobody back": (SUSPECT, "return now - queue->drain.since < queue->drain.usec;", "return false;"),
+    "run takes no token": (RATE, "        take(bucket, now);\n}\n\nvoid rate_ran", "}\n\nvoid rate_ran"),
+    "token of a run without a handler is lost": (RATE, "                give_back(bucket);\n", "                ;\n"),
+    "what goes on and asks its handler owes nothing": (RATE, "        if (handler_ran)\n                take(bucket, now);", "        if (handler_ran)\n                ;"),
+    "nobody wakes up for a token": ("lib/queue/look.c", "if (token < due)", "if (false)"),
+    "suspects take all tokens": (SUSPECT, " && !(watch->bucket.suspect_last && tenant_may_pick(watch))", ""),
+    "suspect takes a token that is not there": (SUSPECT, "(!watch->bucket.empty && !(", "(!("),
     "suspect waits for a gap between long runs": (SUSPECT, "                queue->drain.usec *= 2;\n", ""),
 }
 # Not always found within a million steps: these need luck, or --steps.
@@ -150,6 +157,7 @@ LUCKY = {
 # Where the way from the seed 1 to the first seed that finds a mutant is long, that seed: tried first, and if it finds the mutant no
 # more, all are. A change of the simulation moves them; the lines of the output that want one here name it.
 SEEDS = {
+    "suspects take all tokens": 14,
     "change reverted to what was given up is lost": 236, "change during a run is compared with the row": 20,
     "due work beside the deletion of a predecessor": 196, "restored database and a pending deletion": 25,
     "withdrawn deletion stays in the queue": 13, "lost ledger, and the object leaves": 205, "returned run is dropped": 268,
@@ -165,7 +173,7 @@ SEEDS = {
     "returned run of an object that has left comes back": 3764,
     "deletion that comes while its leaving is told is forgotten": 4761,
     "deletion whose object is there again, and left, writes its row": 50834, "tries of what is gone are remembered": 7092,
-    "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 144,
+    "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 19,
     "suspect waits for a gap between long runs": 18,
 }
 FAR = 8000  # steps

@@ -7,13 +7,15 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "base/timestamp.h"
 #include "worker/run/answer-list.h"
+#include "worker/write/answer-metrics.h"
 #include "worker/write/condition.h"
 #include "json/json.h"
 
-static const char *const known[] = {"status",    "patch",      "requeueAfter", "message",  "error",
-                                    "permanent", "done",       "id",           "children", "fatal",
-                                    "events",    "conditions", "retryAfter",   "patches"};
+static const char *const known[] = {
+        "status", "patch",  "requeueAfter", "message",    "error",   "permanent", "done",   "id", "children",
+        "fatal",  "events", "conditions",   "retryAfter", "patches", "requeueAt", "metrics"};
 
 /* Members that a patch may not touch, and why. */
 static const struct {
@@ -85,6 +87,19 @@ static int take_duration(uint64_t *place, const cJSON *value, struct error *erro
         return 0;
 }
 
+static int take_time(uint64_t *place, const cJSON *value, struct error *error)
+{
+        const char *text = cJSON_GetStringValue(value);
+
+        if (!text || timestamp_parse(text, place) < 0)
+                return wrong_answer(error, value->string,
+                                    "must be a time with its zone as text (RFC 3339), like "
+                                    "\"2026-12-01T03:00:00Z\"");
+        if (*place == 0)
+                *place = 1; /* long ago; 0 stands for no time at all */
+        return 0;
+}
+
 /* What an answer with an error may not carry, because nothing more is done for the object in this run. */
 static int check_failing(const struct answer *answer, struct error *error)
 {
@@ -99,6 +114,9 @@ static int check_failing(const struct answer *answer, struct error *error)
                                     "is not written by an answer with `error`; leave one of them out");
         if (answer->requeue_after_usec > 0)
                 return wrong_answer(error, "requeueAfter",
+                                    "is for a success; beside `error`, say `retryAfter`");
+        if (answer->requeue_at_usec > 0)
+                return wrong_answer(error, "requeueAt",
                                     "is for a success; beside `error`, say `retryAfter`");
         if (answer->retry_after_usec > 0 && (answer->permanent || answer->fatal))
                 return wrong_answer(error, "retryAfter", "cannot be, since the error is permanent or fatal");
@@ -122,9 +140,8 @@ static int unknown_key(const char *key, struct error *error)
 {
         return wrong_answer(
                 error, key,
-                "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, retryAfter, "
-                "permanent, fatal, "
-                "done, children and patches");
+                "is unknown; known are status, conditions, events, patch, requeueAfter, requeueAt, message, error, "
+                "retryAfter, permanent, fatal, done, metrics, children and patches");
 }
 
 static int take_answer_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -152,8 +169,14 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 answer->events = value;
                 return events_check(value, error);
         }
+        if (strcmp(key, "metrics") == 0) {
+                answer->metrics = value;
+                return metrics_check(value, error);
+        }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_duration(&answer->requeue_after_usec, value, error);
+        if (strcmp(key, "requeueAt") == 0)
+                return take_time(&answer->requeue_at_usec, value, error);
         if (strcmp(key, "retryAfter") == 0)
                 return take_duration(&answer->retry_after_usec, value, error);
         if (strcmp(key, "id") == 0)
@@ -358,6 +381,18 @@ void answer_done(struct answer *answer)
 {
         cJSON_Delete(answer->root);
         *answer = (struct answer){0};
+}
+
+uint64_t answer_requeue_after(const struct answer *answer, uint64_t realtime)
+{
+        uint64_t after = answer->requeue_after_usec, until;
+
+        if (answer->requeue_at_usec == 0)
+                return after;
+        until = answer->requeue_at_usec > realtime + REQUEUE_SOONEST_USEC
+                        ? answer->requeue_at_usec - realtime
+                        : REQUEUE_SOONEST_USEC;
+        return after > 0 && after < until ? after : until;
 }
 
 const cJSON *answer_condition(const struct answer *answer, const char *type)

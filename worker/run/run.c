@@ -18,6 +18,7 @@
 #include "worker/run/handler.h"
 #include "worker/run/reading.h"
 #include "worker/waiting.h"
+#include "worker/write/answer-metrics.h"
 #include "worker/write/event.h"
 #include "worker/write/status.h"
 #include "worker/write/write.h"
@@ -62,6 +63,7 @@ static int report_end(struct run *run)
         _cleanup_text_ struct text kinds = TEXT_EMPTY;
         uint64_t now = clock_boottime_usec();
         bool kinds_known = recall_kinds(run, &kinds) >= 0;
+        int r;
         struct message_done done = {
                 .sequence = run->order->sequence,
                 .action = run->action,
@@ -81,7 +83,8 @@ static int report_end(struct run *run)
                 .settling = run->parked.plan,
                 .settle_after_usec = run->parked.after_usec,
                 .held_usec = run->request.held_until > now ? run->request.held_until - now : 0,
-                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec
+                .requeue_after_usec = result == RESULT_SUCCESS
+                                              ? answer_requeue_after(&run->answer, clock_realtime_usec())
                                       : result == RESULT_RETRY ? run->answer.retry_after_usec
                                                                : 0,
                 .message = text,
@@ -103,7 +106,8 @@ static int report_end(struct run *run)
                 recorder_run_ended(worker->recorder, run, result, text);
                 recording_end(run, done.result, text);
         }
-        return child_send(worker->child, MESSAGE_DONE, &done);
+        r = measured_tell(run);
+        return r < 0 ? r : child_send(worker->child, MESSAGE_DONE, &done);
 }
 
 /* ---- the order */

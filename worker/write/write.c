@@ -217,10 +217,12 @@ static int all_written(struct run *run)
         const char *message = run->answer.message ? run->answer.message : "";
 
         if (run->action == ACTION_FINALIZE && !run->answer.not_done)
-                run->answer.requeue_after_usec = 0; /* the object is released: no reason to come back */
+                run->answer.requeue_after_usec = run->answer.requeue_at_usec =
+                        0; /* the object is released */
         if (wait_is_for_cleanup(run))
                 return wait_for_cleanup(run);
-        if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
+        if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0 &&
+            run->answer.requeue_at_usec == 0)
                 return run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                                   run->answer.message ? ": " : "", message);
         if (run->action == ACTION_RECONCILE && dependents_waiting(run))

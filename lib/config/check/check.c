@@ -92,6 +92,7 @@ void watch_defaults(struct config_watch *watch)
                 .trigger = TRIGGER_ESSENCE,
                 .handler = {.parallel = 1,
                             .batch_wait_usec = 20 * USEC_PER_MSEC,
+                            .rate_burst = 1,
                             .timeout_usec = 2 * USEC_PER_MINUTE,
                             .grace_usec = 5 * USEC_PER_SEC,
                             .request_max = UINT64_C(32) << 20},

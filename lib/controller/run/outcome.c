@@ -495,6 +495,8 @@ static int end_assignment(struct controller *controller, const struct assignment
         if (ending.is_outdated)
                 ending.outcome.known_version = 0;
         controller_settle_soon(controller);
+        queue_handler_ran(controller->queue, run->watch, run->id, done->handler_ran,
+                          controller->now.boottime);
         if (done->result == RESULT_RETURNED)
                 return returned(controller, given);
         if (run->kind == CHANGE_UPDATED)

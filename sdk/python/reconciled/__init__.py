@@ -121,6 +121,10 @@ def _run(request, functions):
 def _encode(value):
     if isinstance(value, datetime.timedelta):
         return duration(value)
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone: a time of an answer is like datetime.now(timezone.utc)")
+        return value.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     raise TypeError(f"an answer cannot have a {type(value).__name__}")
 
 

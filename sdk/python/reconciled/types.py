@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Made by sdk/generate of schema/request.json and schema/answer.json: run it again instead of changing this file."""
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, Required, TypedDict
 
 Object = dict[str, Any]  # of Kubernetes: apiVersion, kind, metadata, and what its kind has
@@ -36,15 +36,26 @@ class Event(TypedDict, total=False):
     note: str
 
 
+class Metric(TypedDict, total=False):
+    """An entry of `metrics`."""
+    name: Required[str]
+    action: Required[Literal["set", "add", "observe", "remove"]]  # set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes.
+    value: float  # Of `add` not negative; `remove` needs none.
+    labels: dict[str, Any]
+    buckets: list[float]  # Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
+
+
 class Answer(TypedDict, total=False):
     """What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key."""
     status: dict[str, Any]  # Merged into the object's status (RFC 7386).
     conditions: list[Condition]  # Merged into status.conditions by type; lastTransitionTime and observedGeneration are set by reconciled.
     events: list[Event]  # Events about the object, written after everything else has succeeded.
+    metrics: list[Metric]  # Metrics of the handler, which the operator shows beside its own, with the label `watch`.
     patch: dict[str, Any]  # Merged into the object (RFC 7386), if it is still the version that the handler was given.
     children: list[Object]  # Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
     patches: list[Object]  # Fields of objects of others, applied without force; what is left out is given up. Absent: they stay.
     requeueAfter: str | timedelta  # Run again after it, at the latest.
+    requeueAt: str | datetime  # Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
     message: str  # For people.
     error: str  # The handler has failed: status, conditions and events are written, and nothing else is carried out.
     retryAfter: str | timedelta  # Beside error: the next attempt, in the place of the backoff.

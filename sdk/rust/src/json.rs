@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const DEPTH_MAX: usize = 1000;
 
@@ -157,6 +157,30 @@ impl From<Duration> for Value {
     fn from(value: Duration) -> Value {
         Value::String(format!("{}ms", value.as_millis()))
     }
+}
+
+/// As requeueAt wants it: RFC 3339, in UTC, in milliseconds. What is before 1970 has passed, and so has 1970; what is after 9999 will not come.
+impl From<SystemTime> for Value {
+    fn from(value: SystemTime) -> Value {
+        const LAST: u64 = 253_402_300_799; // 9999-12-31T23:59:59Z
+        let since = value.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (seconds, millis) = if since.as_secs() > LAST { (LAST, 0) } else { (since.as_secs(), since.subsec_millis()) };
+        let (year, month, day) = date_of(seconds / 86400);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        Value::String(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"))
+    }
+}
+
+/// Of a day since 1970: years begin in March here, so that the leap day is the last one of its year.
+fn date_of(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // since 0000-03-01
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 impl<T: Into<Value>> From<Vec<T>> for Value {

@@ -31,7 +31,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
 pub use json::{Map, Value};
-pub use types::{Answer, Condition, Event, Request};
+pub use types::{Answer, Condition, Event, Metric, Request};
 
 const REQUEST_VERSION: i64 = 1;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Made by sdk/generate of schema/request.json and schema/answer.json: run it again instead of changing this file.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::json::{put, Map, Value};
 
@@ -86,6 +86,31 @@ impl From<Event> for Value {
     }
 }
 
+/// An entry of `metrics`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    /// set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. One of set, add, observe, remove.
+    pub action: String,
+    /// Of `add` not negative; `remove` needs none.
+    pub value: Option<f64>,
+    pub labels: Option<Value>,
+    /// Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
+    pub buckets: Option<Vec<f64>>,
+}
+
+impl From<Metric> for Value {
+    fn from(value: Metric) -> Value {
+        let mut map = Map::new();
+        put(&mut map, "name", Some(value.name));
+        put(&mut map, "action", Some(value.action));
+        put(&mut map, "value", value.value);
+        put(&mut map, "labels", value.labels);
+        put(&mut map, "buckets", value.buckets);
+        Value::Object(map)
+    }
+}
+
 /// What a handler may say on standard output: reconciled-handler(7). null is the same as an absent key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -95,6 +120,8 @@ pub struct Answer {
     pub conditions: Vec<Condition>,
     /// Events about the object, written after everything else has succeeded.
     pub events: Vec<Event>,
+    /// Metrics of the handler, which the operator shows beside its own, with the label `watch`.
+    pub metrics: Vec<Metric>,
     /// Merged into the object (RFC 7386), if it is still the version that the handler was given.
     pub patch: Option<Value>,
     /// Objects that shall be there, applied and owned; what is left out is deleted. Absent: they stay.
@@ -103,6 +130,8 @@ pub struct Answer {
     pub patches: Option<Vec<Value>>,
     /// Run again after it, at the latest.
     pub requeue_after: Option<Duration>,
+    /// Run again at this time, with its zone (RFC 3339), at the latest; one that has passed is a second away.
+    pub requeue_at: Option<SystemTime>,
     /// For people.
     pub message: Option<String>,
     /// The handler has failed: status, conditions and events are written, and nothing else is carried out.
@@ -123,10 +152,12 @@ impl From<Answer> for Value {
         put(&mut map, "status", value.status);
         put(&mut map, "conditions", Some(value.conditions).filter(|list| !list.is_empty()));
         put(&mut map, "events", Some(value.events).filter(|list| !list.is_empty()));
+        put(&mut map, "metrics", Some(value.metrics).filter(|list| !list.is_empty()));
         put(&mut map, "patch", value.patch);
         put(&mut map, "children", value.children);
         put(&mut map, "patches", value.patches);
         put(&mut map, "requeueAfter", value.requeue_after);
+        put(&mut map, "requeueAt", value.requeue_at);
         put(&mut map, "message", value.message);
         put(&mut map, "error", value.error);
         put(&mut map, "retryAfter", value.retry_after);

@@ -43,6 +43,13 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 	case "status":
 		return &reconciled.Answer{Status: object{"name": request.Object.Metadata.Name, "size": spec.Size},
 			RequeueAfter: reconciled.Duration(5 * time.Minute)}, nil
+	case "metrics":
+		return &reconciled.Answer{Metrics: []reconciled.Metric{
+			{Name: "probe_calls", Action: "add", Value: 1.5, Labels: object{"name": request.Object.Metadata.Name}},
+			{Name: "probe_seconds", Action: "observe", Buckets: []float64{0.5, 2}}}}, nil
+	case "at":
+		at := time.Date(2036, time.February, 29, 3, 0, 0, 125_000_000, time.UTC)
+		return &reconciled.Answer{RequeueAt: &at}, nil
 	case "children":
 		return children(request), nil
 	case "childless":

@@ -24,7 +24,7 @@ static void test_token(void **state)
         assert_int_equal(plugin_read(text, strlen(text), V1, &credential, NULL), 0);
         assert_string_equal(credential.token, "abc");
         assert_string_equal(credential.client_key, "");
-        assert_int_equal(credential.expires_realtime, UINT64_C(1767225600) * 1000000);
+        assert_int_equal(credential.expires_realtime, UINT64_C(1767225600) * 1000000 + 500000);
         plugin_credential_done(&credential);
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -77,6 +78,35 @@ static void test_output_that_is_no_answer(void **state)
                 assert_int_equal(parse(output[i], &answer), 1);
 }
 
+static void test_when_it_runs_again(void **state)
+{
+        static const struct {
+                const char *output;
+                uint64_t after_usec;
+        } row[] = {
+                {"{}", 0},
+                {"{\"requeueAt\":null}", 0},
+                {"{\"requeueAt\":\"2026-12-01T03:00:00Z\"}", 3600 * USEC_PER_SEC},
+                {"{\"requeueAt\":\"2026-12-01t04:30:00.25+01:30\"}", 3600 * USEC_PER_SEC + 250000},
+                {"{\"requeueAt\":\"2026-12-01T03:00:00Z\",\"requeueAfter\":\"2h\"}", 3600 * USEC_PER_SEC},
+                {"{\"requeueAt\":\"2026-12-01T03:00:00Z\",\"requeueAfter\":\"5m\"}", 300 * USEC_PER_SEC},
+                {"{\"requeueAt\":\"2026-12-01T02:00:00Z\"}", USEC_PER_SEC},
+                {"{\"requeueAt\":\"1900-01-01T00:00:00Z\"}", USEC_PER_SEC},
+                {"{\"requeueAt\":\"9999-12-31T23:59:60-23:59\"}", UINT64_C(251606296740) * USEC_PER_SEC},
+        };
+        const uint64_t now = UINT64_C(1796090400) * USEC_PER_SEC; /* 2026-12-01T02:00:00Z */
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i++) {
+                struct answer answer;
+
+                assert_int_equal(parse(row[i].output, &answer), 0);
+                if (answer_requeue_after(&answer, now) != row[i].after_usec)
+                        fail_msg("%s: %" PRIu64, row[i].output, answer_requeue_after(&answer, now));
+                answer_done(&answer);
+        }
+}
+
 static const struct {
         const char *output, *says;
 } wrong[] = {
@@ -87,6 +117,9 @@ static const struct {
         {"{\"requeueAfter\":30}", "requeueAfter: must be a duration"},
         {"{\"requeueAfter\":\"soon\"}", "requeueAfter: must be a duration"},
         {"{\"requeueAfter\":\"-1s\"}", "requeueAfter: must be a duration"},
+        {"{\"requeueAt\":1764558000}", "requeueAt: must be a time with its zone"},
+        {"{\"requeueAt\":\"2026-12-01T03:00:00\"}", "requeueAt: must be a time with its zone"},
+        {"{\"error\":\"no\",\"requeueAt\":\"2026-12-01T03:00:00Z\"}", "requeueAt: is for a success"},
         {"{\"conditions\":{}}", "conditions: must be a list"},
         {"{\"conditions\":[7]}", "conditions[0]: must be an object"},
         {"{\"conditions\":[{\"status\":\"True\"}]}", "conditions[0].type: is missing"},
@@ -111,6 +144,22 @@ static const struct {
         {"{\"children\":{}}", "children: must be a list"},
         {"{\"children\":[{\"apiVersion\":\"v1\"}]}", "children[0].kind: "},
         {"{\"patches\":[{\"apiVersion\":\"v1\"}]}", "patches[0].kind: "},
+        {"{\"metrics\":{}}", "metrics: must be a list"},
+        {"{\"metrics\":[{\"name\":\"a\"}]}", "metrics[0].action: is missing"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"set\"}]}", "metrics[0].value: is missing"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"up\",\"value\":1}]}",
+         "metrics[0].action: must be \"set\", "},
+        {"{\"metrics\":[{\"name\":\"a b\",\"action\":\"set\",\"value\":1}]}",
+         "metrics[0].name: must be a name"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"add\",\"value\":-1}]}",
+         "metrics[0].value: is negative"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"set\",\"value\":1,\"labels\":{\"le\":\"\"}}]}",
+         "metrics[0].labels.le: is set by reconciled"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"observe\",\"value\":1,\"buckets\":[2,1]}]}",
+         "metrics[0].buckets: must be at most 30 numbers"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"set\",\"value\":1,\"group\":\"g\"}]}",
+         "metrics[0].group: is unknown"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"set\",\"value\":1e999}]}", "larger than any number"},
         {"{\"events\":{}}", "events: must be a list"},
         {"{\"events\":[{}]}", "events[0].reason: is missing"},
         {"{\"events\":[{\"reason\":\"two words\"}]}", "events[0].reason: must be one word"},
@@ -121,7 +170,7 @@ static const struct {
         {"{\"fatal\":true}", "fatal: says how bad an error is"},
         {"{\"requeue\":\"1s\"}",
          "requeue: is unknown; known are status, conditions, events, patch, requeueAfter, "
-         "message, error, retryAfter, permanent, fatal, done, children and patches"},
+         "requeueAt, message, error, retryAfter, permanent, fatal, done, metrics, children and patches"},
         {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
         {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
         {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},
@@ -235,6 +284,7 @@ int main(void)
                 cmocka_unit_test(test_everything),
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test(test_output_that_is_no_answer),
+                cmocka_unit_test(test_when_it_runs_again),
                 cmocka_unit_test(test_wrong_answers),
                 cmocka_unit_test(test_zero_bytes),
                 cmocka_unit_test(test_deep),

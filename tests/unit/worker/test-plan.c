@@ -87,8 +87,11 @@ static struct dependent dependent(const char *name, const char *previous)
 
 static void test_a_plan_survives(void **state)
 {
-        struct park_plan plan = {
-                .cause = strdup("no \"luck\""), .deadline = 1ULL << 62, .fingerprint = UINT64_MAX};
+        struct park_plan plan = {.cause = strdup("no \"luck\""),
+                                 .deadline = 1ULL << 62,
+                                 .fingerprint = UINT64_MAX,
+                                 .requeue_after_usec = 7,
+                                 .requeue_at_usec = 1ULL << 61};
         struct dependent made = dependent("made", NULL),
                          changed = dependent("changed", "{\"data\":{\"x\":\"1\"}}");
         struct park_plan back;
@@ -101,6 +104,7 @@ static void test_a_plan_survives(void **state)
         assert_int_equal(park_plan_read(text.data, &back), 0);
         assert_string_equal(back.cause, "no \"luck\"");
         assert_true(back.deadline == plan.deadline && back.fingerprint == UINT64_MAX);
+        assert_true(back.requeue_after_usec == 7 && back.requeue_at_usec == 1ULL << 61);
         assert_int_equal(back.undo.count, 2);
         assert_null(back.undo.item[0].previous);
         assert_string_equal(back.undo.item[0].uid, "u");

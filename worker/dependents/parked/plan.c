@@ -45,8 +45,9 @@ static int write_plan(const struct park_plan *plan, bool with_previous, struct t
         json_close(out, "],");
         text_printf(out,
                     "\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
-                    "\",\"answered\":\"%" PRIu64 "\",",
-                    plan->result, plan->related, plan->requeue_after_usec, plan->answered);
+                    "\",\"requeueAt\":\"%" PRIu64 "\",\"answered\":\"%" PRIu64 "\",",
+                    plan->result, plan->related, plan->requeue_after_usec, plan->requeue_at_usec,
+                    plan->answered);
         json_string(out, "message", plan->message);
         json_string(out, "ready", plan->ready);
         if (plan->again)
@@ -122,6 +123,7 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),
+                .requeue_at_usec = read_number(root, "requeueAt"),
         };
         int r = !plan.cause || !plan.message || !plan.ready ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
 

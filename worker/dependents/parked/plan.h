@@ -22,8 +22,9 @@ struct park_plan {
         uint64_t related;     /* fingerprint of the related objects that the answer was made from */
         struct dependent_list wait; /* to become ready; until then there is no cause */
         bool again;    /* `wait` is for their kinds to be served: then the attempt begins anew */
-        char *message; /* the answer's, and its requeueAfter: for when all are ready */
+        char *message; /* the answer's, and when it wants to run again: for when all are ready */
         uint64_t requeue_after_usec;
+        uint64_t requeue_at_usec;   /* of CLOCK_REALTIME */
         char *ready;                /* what the answer says of the condition Ready, as JSON; "": nothing */
         uint64_t result;            /* enum run_result of the attempt; 0: RESULT_RETRY */
         struct dependent_list drop; /* that the answer leaves out: deleted when all in `wait` are ready */

@@ -119,6 +119,7 @@ int wait_begin(struct run *run)
         struct park_plan plan = {
                 .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
                 .requeue_after_usec = run->answer.requeue_after_usec,
+                .requeue_at_usec = run->answer.requeue_at_usec,
                 .deadline = park_now(run) + config->wait_usec,
                 .ready = printed,
         };
@@ -434,6 +435,7 @@ int wait_succeed(struct dependents *dependents)
         /* The answer still has the condition Ready to be written, and its requeueAfter. */
         run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
         run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
+        run->answer.requeue_at_usec = dependents->plan.requeue_at_usec;
         return RUN_WRITES;
 }
 

@@ -2,9 +2,9 @@
 //! The probe in Rust: README.md.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use reconciled::{error, info, json, warning, Answer, Condition, Error, Event, Handler, Request, Value};
+use reconciled::{error, info, json, warning, Answer, Condition, Error, Event, Handler, Metric, Request, Value};
 
 fn say(text: impl Into<String>) -> Answer {
     Answer { message: Some(text.into()), ..Answer::default() }
@@ -47,10 +47,33 @@ fn status(request: &Request) -> Answer {
     }
 }
 
+fn metrics(request: &Request) -> Answer {
+    let calls = Metric {
+        name: "probe_calls".to_string(),
+        action: "add".to_string(),
+        value: Some(1.5),
+        labels: Some(json!({"name": (request.object.get("metadata").get("name"))})),
+        ..Metric::default()
+    };
+    let seconds = Metric {
+        name: "probe_seconds".to_string(),
+        action: "observe".to_string(),
+        value: Some(0.0),
+        buckets: Some(vec![0.5, 2.0]),
+        ..Metric::default()
+    };
+    Answer { metrics: vec![calls, seconds], ..Answer::default() }
+}
+
 fn reconcile(request: &Request) -> Result<Answer, Error> {
     let spec = request.object.get("spec");
     Ok(match spec.get("do").as_str().unwrap_or_default() {
         "status" => status(request),
+        "metrics" => metrics(request),
+        "at" => Answer {
+            requeue_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(2_087_866_800_125)),
+            ..Answer::default()
+        },
         "children" => children(request),
         "childless" => Answer { children: Some(vec![]), ..Answer::default() },
         "conditions" => conditions(),

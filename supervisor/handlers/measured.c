@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What finds no place is dropped: a run has done its work, and must not fail for that. It is told once for each reason. */
+#include "supervisor/handlers/measured.h"
+
+#include <errno.h>
+
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "metric/metric-rule.h"
+
+static void tell_dropped(const struct watch *watch, const struct record_metric *metric,
+                         enum metric_drop drop)
+{
+        static const char *const why[] = {
+                [METRIC_CLASH] =
+                        "another action, other buckets, or a sample of another metric has that name already",
+                [METRIC_TOO_MANY] =
+                        "there are as many names or samples as are kept (200 names, 10000 samples)",
+                [METRIC_OVERFLOW] = "its sum would be larger than any number",
+        };
+        const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
+
+        log_write(
+                LOG_WARNING, MESSAGE_ID_METRIC_DROPPED, fields,
+                "the metric %s%s%s%s of the handler of watch %s is dropped (%s): %s; others for that reason are only "
+                "counted, in reconciled_handler_metrics_dropped_total",
+                metric->name, metric->labels[0] ? "{" : "", metric->labels, metric->labels[0] ? "}" : "",
+                watch->config->name, metric_action_name(metric->action), why[drop]);
+}
+
+int measured_take(struct supervisor *supervisor, const struct message_measured *measured)
+{
+        struct watch *watch = watch_find(&supervisor->controller, measured->watch);
+
+        if (!watch || measured->metric_count > METRIC_ITEMS_MAX)
+                return -EPROTO;
+        for (size_t i = 0; i < measured->metric_count; i++) {
+                int r = registry_take(supervisor->measured, measured->watch, &measured->metric[i]);
+
+                if (r < 0)
+                        return r == -EINVAL ? -EPROTO : r;
+                if (r != METRIC_TAKEN && place_of(watch)->metrics_dropped[r]++ == 0)
+                        tell_dropped(watch, &measured->metric[i], (enum metric_drop)r);
+        }
+        return 0;
+}
