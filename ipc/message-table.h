@@ -399,12 +399,14 @@
 #define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
 /* How far a run is. waits: for the API server, or among others for one handler, and the worker is free for others: before its
- * handler's end, if that takes longer than a moment; after that, `answered`. waits false: its handler's turn has come. Not said of a run that ends at once. busy_usec: for how
- * long nobody else could have the worker. */
+ * handler's end, if that takes longer than a moment; after that, `answered`. first_of_watch: it waits for its process, and in
+ * this worker no other run of its watch is to begin before it. waits false: its handler's turn has come. Not said of a run that
+ * ends at once. busy_usec: for how long nobody else could have the worker. */
 #define MESSAGE_answered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(sequence)                                                                                       \
         BOOL(waits)                                                                                         \
         BOOL(answered)                                                                                      \
+        BOOL(first_of_watch)                                                                                \
         U64(busy_usec)
 
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being

@@ -49,7 +49,8 @@ struct run {
         } end;
         bool dropped;                      /* the worker ends, and nobody hears of the run's end */
         bool keeps_answer, is_crowded_out; /* waiting.c; likewise: */
-        bool goes_back, waits_for_turn, at_work, gathers, is_aside, wait_told, answer_told;
+        bool goes_back, waits_for_turn, at_work, gathers, is_aside, keeps_place;
+        bool wait_told, answer_told, told_keeps_place;
         uint64_t turn_since, idle_since, idle_usec; /* CLOCK_BOOTTIME */
         bool cancelled;
         sd_event_source *cancel_timer;

@@ -10,7 +10,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "kube/notice.h"
-#include "worker/run/together/asked.h"
+#include "worker/run/coprocess.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one handler that others wait for */
 #define KEEP_USEC     USEC_PER_MINUTE      /* an answer of a handler waits for so long */
@@ -96,19 +96,27 @@ uint64_t waiting_busy_usec(const struct run *run, uint64_t now)
         return now - run->started - (run->worker->config->window > 1 ? run->idle_usec : 0);
 }
 
+static bool is_told(const struct run *run)
+{
+        return run->answer_told ||
+               (run->wait_told && !run->handler.done && run->told_keeps_place == run->keeps_place);
+}
+
 static int tell_aside(struct run *run)
 {
         const struct message_answered answered = {
                 .sequence = run->order->sequence,
                 .waits = true,
                 .answered = run->handler.done,
+                .first_of_watch = run->keeps_place,
                 .busy_usec = waiting_busy_usec(run, run->idle_since),
         };
 
-        if (run->answer_told || (run->wait_told && !run->handler.done))
+        if (is_told(run))
                 return 0;
         run->wait_told = true;
         run->answer_told = run->handler.done;
+        run->told_keeps_place = run->keeps_place;
         return child_send(run->worker->child, MESSAGE_ANSWERED, &answered);
 }
 
@@ -119,68 +127,53 @@ static int tell_turn(struct run *run)
 
         if (!run->wait_told)
                 return 0;
-        run->wait_told = false;
+        run->wait_told = run->told_keeps_place = false;
         return child_send(run->worker->child, MESSAGE_ANSWERED, &turn);
 }
 
-/* Before its handler a run is told of only if it waits for longer than a moment: most do not. */
+/* Before its handler a run is told of only if it waits for longer than a moment: most do not. Behind one that its process takes
+ * next it would wait for longer, and another worker may have it. */
 static int tell_long_waits(struct worker *worker, uint64_t now)
 {
         int r = 0;
 
-        for (struct run *run = worker->runs; run && r >= 0; run = run->next)
-                if (run->is_aside && now - run->idle_since >= PATIENCE_USEC)
+        for (struct run *run = worker->runs; run && r >= 0; run = run->next) {
+                if (!run->is_aside || now - run->idle_since < PATIENCE_USEC)
+                        continue;
+                if (run->waits_for_turn && !run->keeps_place)
+                        send_back(run);
+                if (!run->goes_back)
                         r = tell_aside(run);
+        }
         return r;
 }
 
 /* ---- patience */
 
-static struct run *first_in_line(const struct worker *worker)
-{
-        struct run *run = worker->runs;
-
-        while (run && !run->waits_for_turn)
-                run = run->next;
-        return run;
-}
-
 /* For its turn, or for the API server before that, and the supervisor does not know. */
 static bool any_waits(const struct worker *worker)
 {
         for (const struct run *run = worker->runs; run; run = run->next)
-                if (run->waits_for_turn || run->gathers || (run->is_aside && !run->wait_told))
+                if (run->gathers || (run->is_aside ? !is_told(run) : run->waits_for_turn))
                         return true;
         return false;
 }
 
-/* It has its turn as soon as the process that it shares with nobody has answered the others. NULL: there is none. */
-static const struct run *waits_for_process(const struct worker *worker)
-{
-        return worker->at_handler ? NULL : first_in_line(worker);
-}
-
-/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or one that shares no
- * process; or, as none of those that have begun has the worker, for memory. */
+/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or, as none of those
+ * that have begun has the worker, for memory. */
 static uint64_t held_up_since(const struct worker *worker)
 {
-        const struct run *first = waits_for_process(worker);
-
         if (worker->at_handler)
                 return worker->at_handler->turn_since;
         if (worker->config->window <= 1)
                 return worker->runs ? worker->runs->started : UINT64_MAX;
-        if (first)
-                return first->turn_since;
         return worker->waiting.busy == 0 ? 0 : UINT64_MAX;
 }
 
 static int lose_patience(struct worker *worker)
 {
-        const struct run *next = waits_for_process(worker);
-
         for (struct run *run = worker->runs; run; run = run->next)
-                if ((run->waits_for_turn && run != next) || (run->gathers && worker->at_handler))
+                if ((run->waits_for_turn && !run->keeps_place) || (run->gathers && worker->at_handler))
                         send_back(run);
         return return_all_waiting(worker);
 }
@@ -238,7 +231,7 @@ static size_t bytes_of(const struct run *run)
 /* It waits for the server for longer than a moment. */
 static bool is_stuck(const struct run *run, uint64_t now)
 {
-        bool waits = run->is_aside && !run->at_work && !run->gathers;
+        bool waits = run->is_aside && !run->at_work && !run->gathers && !run->waits_for_turn;
 
         return run->keeps_answer || (waits && now - run->idle_since >= STUCK_USEC);
 }
@@ -479,6 +472,44 @@ int run_sleep(struct run *run, uint64_t usec, const char *why)
 
 /* ---- the handler's turn */
 
+static bool process_is_shared(const struct worker_watch *watch, const struct run *run)
+{
+        while (run && !(run->at_work && run->is_aside && run->watch == watch))
+                run = run->next;
+        return run;
+}
+
+/* Until its process has answered those that it has: it takes this run alone, or takes no other one at all. A run that has the
+ * worker, and waits for a process of its own, is a handler like any other. */
+static bool must_wait_for_process(const struct run *run)
+{
+        const struct run *last = run->worker->at_handler;
+
+        return (coprocess_is_leaving(run->watch->coprocess) && !(last && last->watch == run->watch)) ||
+               (asked_at_once(run) == 1 && process_is_shared(run->watch, run->worker->runs));
+}
+
+/* The first of its watch that waits so: this run, or one that has begun before it and is not overtaken. NULL: none waits. */
+static const struct run *next_of_process(const struct run *run)
+{
+        const struct run *next = run->worker->runs;
+
+        while (next != run &&
+               !(next->watch == run->watch && next->waits_for_turn && must_wait_for_process(next)))
+                next = next->next;
+        return next != run || must_wait_for_process(run) ? next : NULL;
+}
+
+/* Of those that wait for the worker alone. */
+static struct run *first_in_line(const struct worker *worker)
+{
+        struct run *run = worker->runs;
+
+        while (run && !(run->waits_for_turn && !next_of_process(run)))
+                run = run->next;
+        return run;
+}
+
 static void wake_first_in_line(const struct worker *worker)
 {
         struct run *next = worker->at_handler ? NULL : first_in_line(worker);
@@ -498,8 +529,7 @@ static size_t count_at_work(const struct run *of)
 
 static bool has_turn(const struct run *run)
 {
-        return !run->worker->at_handler && first_in_line(run->worker) == run &&
-               (asked_at_once(run) > 1 || count_at_work(run) == 0);
+        return !run->worker->at_handler && first_in_line(run->worker) == run;
 }
 
 bool waiting_is_called_off(const struct run *run)
@@ -530,23 +560,42 @@ static int take_turn(struct run *run)
         return tell_turn(run);
 }
 
+/* What its process has may take as long as a handler may: the run waits beside others, as if for the API server. The next one of
+ * the process does not go back: what would come instead might keep the process from it for ever. */
+static bool stand_aside(struct run *run)
+{
+        const struct run *next = next_of_process(run);
+
+        if (!next)
+                return false;
+        run->keeps_place = run->keeps_place || next == run;
+        let_others(run);
+        wake_first_in_line(run->worker);
+        return true;
+}
+
 int waiting_turn(struct run *run)
 {
         struct worker *worker = run->worker;
-        uint64_t since = clock_boottime_usec();
-        bool has;
+        uint64_t since = clock_boottime_usec(), idle_usec = run->idle_usec;
+        bool has, is_aside = false;
         int r = 0;
 
         run->waits_for_turn = true;
         run->turn_since = since;
         if (!has_turn(run))
                 r = be_patient(worker);
-        while (r >= 0 && !waiting_is_called_off(run) && !has_turn(run))
-                r = fiber_suspend("the end of another run's handler");
+        while (r >= 0 && !waiting_is_called_off(run) && !has_turn(run)) {
+                is_aside = is_aside || stand_aside(run);
+                r = fiber_suspend(is_aside ? "its process, which has requests of others"
+                                           : "the end of another run's handler");
+        }
         has = r >= 0 && !waiting_is_called_off(run);
-        run->waits_for_turn = false;
+        if (is_aside)
+                go_on(run);
+        run->waits_for_turn = run->keeps_place = false;
         run->turn_since = clock_boottime_usec();
-        run->idle_usec += run->turn_since - since;
+        run->idle_usec = idle_usec + run->turn_since - since;
         if (!has) {
                 wake_first_in_line(worker);
                 return waiting_call_off(run);

@@ -64,8 +64,9 @@ struct assignment {
         uint64_t reloads, epoch; /* when it was given out */
         uint64_t attempt;        /* as the handler is told */
         bool aside;              /* it waits for the API server, and the worker is free for others */
-        bool answered;           /* ... and its handler is over */
-        uint64_t since;          /* CLOCK_BOOTTIME: when the worker was given it */
+        bool first_of_watch; /* ... or for its process, and the worker begins no other run of its watch */
+        bool answered;       /* ... and its handler is over */
+        uint64_t since;      /* CLOCK_BOOTTIME: when the worker was given it */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
         /* Changes of children that came while it was under way: at its end those are dropped that it made itself. */

@@ -446,12 +446,14 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         };
 }
 
-static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *ret)
+static bool next_ordinary(struct queue *queue, uint64_t now,
+                          bool (*is_taken)(const void *userdata, unsigned watch), const void *userdata,
+                          struct queue_run *ret)
 {
         for (size_t i = 0; i < queue->watch_count; i++) {
                 size_t turn = (queue->turn + i) % queue->watch_count;
 
-                if (!watch_may_run(&queue->watch[turn]))
+                if (!watch_may_run(&queue->watch[turn]) || (is_taken && !is_taken(userdata, (unsigned)turn)))
                         continue;
                 entry_start(queue, tenant_pick(&queue->watch[turn]), now, ret);
                 queue->turn = (turn + 1) % queue->watch_count;
@@ -462,6 +464,13 @@ static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *r
 
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
 {
+        return queue_next_for(queue, now, NULL, NULL, ret);
+}
+
+bool queue_next_for(struct queue *queue, uint64_t now,
+                    bool (*is_taken)(const void *userdata, unsigned watch), const void *userdata,
+                    struct queue_run *ret)
+{
         struct entry *suspect;
 
         if (queue->alone != 0)
@@ -471,7 +480,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         suspect = suspect_next(queue);
         if (!suspect_goes_first(queue, suspect, now)) {
                 queue->was_alone = false;
-                if (next_ordinary(queue, now, ret))
+                if (next_ordinary(queue, now, is_taken, userdata, ret))
                         return true;
         }
         if (!suspect || queue->running.first)

@@ -94,6 +94,11 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
 /* Moves what is due from delayed to queued (of many that are due at once some), then picks one. false:
  * nothing may run now. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
+/* The same, of watches of which is_taken() says that somebody is there for a run. It is not asked for a suspect, which runs
+ * alone. */
+bool queue_next_for(struct queue *queue, uint64_t now,
+                    bool (*is_taken)(const void *userdata, unsigned watch), const void *userdata,
+                    struct queue_run *ret);
 
 /* The result of a finished run, as far as the queue is concerned. */
 struct queue_outcome {

@@ -113,8 +113,8 @@ def served(sandbox, operator):
 
 @pytest.fixture
 def start(devserver, operator, served):
-    def start(parallel=8, workers=1, top=None, more=(), concurrency=None, **options):
-        entry = watch("widgets", **({"concurrency": concurrency} if concurrency else {}))
+    def start(parallel=8, workers=1, top=None, more=(), keys=None, **options):
+        entry = watch("widgets", **(keys or {}))
         entry["handler"] = {"serve": [str(served.program)], "parallel": parallel, **options}
         operator.configure(devserver, [entry, *more], workers=workers, **(top or {}))
         operator.start_ready().wait_synced()
@@ -157,7 +157,7 @@ def test_each_worker_has_as_many(start, served, widgets):
 
 
 def test_concurrency_holds_for_all_workers_together(start, served, widgets):
-    operator = start(parallel=4, workers=2, concurrency=3)
+    operator = start(parallel=4, workers=2, keys={"concurrency": 3})
     names = create(widgets, 8)
     served.wait_begun(3)
     wait_until(lambda: (row(operator)["running"], row(operator)["queued"]) == (3, 5), "the others to wait")
@@ -297,6 +297,33 @@ def test_an_object_over_which_it_dies_costs_no_other_an_attempt(start, served, w
     assert ledger.read(operator, "SELECT count(*) FROM ledger WHERE attempts > 0") == [(1,)]
 
 
+@pytest.mark.slow
+def test_more_of_them_than_it_remembers_cost_no_other_an_attempt(start, served, widgets, operator):
+    """It knows the last sixteen. One that it has forgotten takes others with it once more, and that counts for none of them."""
+    start(parallel=8, keys=PATIENT)
+    deadly = create(widgets, 18, do="die", prefix="deadly")
+    wait_until(lambda: row(operator)["failed"] == len(deadly), "each to have failed alone")
+    widgets.create("healthy", spec={"do": ""})
+    wait_done(widgets, "healthy")
+    names = create(widgets, 3)
+    served.wait_begun(len(deadly) + 4)
+    deadly.sort(key=[note[2] for note in served.notes("begin") if note[2] in deadly][::-1].index, reverse=True)
+    widgets.merge_patch(deadly[0], {"spec": {"again": True}})  # whose failure is the longest ago
+    operator.wait_for_log("and 4 objects were without an answer: they run again, one at a time")
+    for name in deadly[1:]:
+        widgets.merge_patch(name, {"spec": {"again": True}})
+    served.go()
+    wait_done(widgets, *names)
+    more = create(widgets, 10, do="", prefix="more")
+    wait_done(widgets, *more)
+    wait_until(lambda: all(len(served.notes("begin", name)) >= 2 for name in deadly), "each to run once more")
+    wait_until(lambda: row(operator)["running"] + row(operator)["queued"] == 0, "all to be over")
+    operator.stop()
+    for name in [*names, *more]:
+        assert all(note[3:5] == [1, ""] for note in served.notes("begin", name)), served.notes("begin", name)
+    assert ledger.read(operator, "SELECT count(*) FROM ledger WHERE attempts > 0") == [(len(deadly),)]
+
+
 def test_after_a_death_several_have_it_again(start, served, widgets, operator):
     start(parallel=4)
     widgets.create("deadly", spec={"do": "die"})
@@ -350,6 +377,89 @@ def test_another_watch_gets_its_turn_beside_it(start, served, handler, widgets, 
     api.resource("v1", "serviceaccounts", "default").create("healthy")
     handler.wait_finished(name="healthy")
     assert not served.notes("end")
+    operator.stop()
+
+
+def start_beside(start, handler, api, **options):
+    """A watch of another kind beside it, and how to see that its runs begin."""
+    operator = start(more=[watch("accounts", handler, api_version="v1", kind="ServiceAccount")], **options)
+    accounts = api.resource("v1", "serviceaccounts", "default")
+
+    def check_others_run(name):
+        accounts.create(name)
+        handler.wait_finished(name=name)
+
+    return operator, check_others_run
+
+
+def is_given(operator, name):
+    """A worker has it."""
+    shown = json.loads(operator.ctl.run("explain", "widgets", f"default/{name}", "--json").stdout)
+    return shown["queue"]["state"].startswith("running")
+
+
+PATIENT = {"retry": {"first": "1h", "max": "1h"}}  # no attempt comes by itself
+
+
+def let_it_die(operator, widgets):
+    """From then on `deadly` shares no process, and the others do again."""
+    widgets.create("deadly", spec={"do": "die"})
+    operator.wait_for_log("exited with 3 before it had answered", key="default/deadly")
+    widgets.create("healthy", spec={"do": ""})
+    wait_done(widgets, "healthy")
+
+
+def test_one_that_shares_no_process_holds_no_other_watch_up(start, served, handler, widgets, api):
+    """It waits until those in flight are over: meanwhile other watches run, and nothing else of its own does before it."""
+    operator, check_others_run = start_beside(start, handler, api, parallel=4, keys=PATIENT)
+    let_it_die(operator, widgets)
+    names = create(widgets, 2)
+    served.wait_begun(4)
+    widgets.merge_patch("deadly", {"spec": {"do": ""}})
+    wait_until(lambda: is_given(operator, "deadly"), "it to wait in the worker")
+    check_others_run("first")
+    later = create(widgets, 3, do="", prefix="later")
+    for number in range(5):
+        check_others_run(f"more-{number}")
+    assert not served.notes("begin", "later-0") and not is_done(widgets, "deadly")
+    wait_until(lambda: row(operator)["queued"] == 3, "the others to wait for it, in no worker")
+    served.go()
+    wait_done(widgets, "deadly", *names, *later)
+    ended = [note[2] for note in served.notes("end")][1:]
+    assert set(ended[:2]) == set(names) and ended[2] == "deadly"
+    operator.stop()
+
+
+def test_another_worker_has_what_one_holds_back(start, served, widgets):
+    """Only the worker whose process an object has ended keeps others out of it."""
+    operator = start(parallel=4, workers=2, keys=PATIENT)
+    let_it_die(operator, widgets)
+    names = create(widgets, 4)
+    served.wait_begun(6)
+    widgets.merge_patch("deadly", {"spec": {"do": ""}})
+    wait_until(lambda: is_given(operator, "deadly") or is_done(widgets, "deadly"), "it to be in a worker")
+    later = create(widgets, 3, do="", prefix="later")
+    wait_done(widgets, *later)
+    served.go()
+    wait_done(widgets, "deadly", *names)
+    operator.stop()
+
+
+@pytest.mark.parametrize("parallel", [2, 4])
+def test_a_process_that_is_to_be_replaced_holds_no_other_watch_up(start, served, handler, widgets, api, parallel):
+    """It has one request left, which takes long: what waits for the next process waits outside."""
+    operator, check_others_run = start_beside(start, handler, api, parallel=parallel, recycle={"runs": 1})
+    names = create(widgets, 1)
+    served.wait_begun(1)
+    widgets.create("last", spec={"do": ""})
+    wait_done(widgets, "last")
+    next_ones = create(widgets, parallel, do="", prefix="next")
+    wait_until(lambda: row(operator)["queued"] + row(operator)["running"] == parallel + 1, "the next ones to wait")
+    for number in range(5):
+        check_others_run(f"more-{number}")
+    assert not any(is_done(widgets, name) for name in [*names, *next_ones])
+    served.go()
+    wait_done(widgets, *names, *next_ones)
     operator.stop()
 
 

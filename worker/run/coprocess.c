@@ -350,6 +350,14 @@ static void wake_unsent(struct coprocess *coprocess)
         }
 }
 
+/* Those that have waited outside for it to go. */
+static void wake_line(const struct coprocess *coprocess)
+{
+        for (struct run *run = coprocess->worker->runs; run; run = run->next)
+                if (run->watch == coprocess->watch && run->waits_for_turn)
+                        fiber_wake(run->fiber);
+}
+
 static void on_coprocess_done(const struct process_result *result, void *userdata)
 {
         struct coprocess *coprocess = userdata;
@@ -371,6 +379,7 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
         coprocess->ending = coprocess->retiring = false;
         process_free(process);
         wake_unsent(coprocess);
+        wake_line(coprocess);
         if (coprocess->watch->leader)
                 fiber_wake(coprocess->watch->leader->fiber);
         if (coprocess->worker->stopping)
@@ -500,8 +509,7 @@ static int make_ready(struct coprocess *coprocess, const struct asked *asked) _s
                 coprocess->retiring = true;
                 retire_maybe(coprocess);
         }
-        while (coprocess->process && (coprocess->ending || coprocess->retiring) && !asked->is_over &&
-               !run->dropped)
+        while (coprocess_is_leaving(coprocess) && !asked->is_over && !run->dropped)
                 (void)!fiber_suspend("the end of the former handler process");
         if (coprocess->process || asked->is_over || run->dropped)
                 return 0;
@@ -680,6 +688,11 @@ bool coprocess_cancel(struct run *run, uint64_t grace_usec)
 bool coprocess_is_running(const struct coprocess *coprocess)
 {
         return coprocess && coprocess->process;
+}
+
+bool coprocess_is_leaving(const struct coprocess *coprocess)
+{
+        return coprocess_is_running(coprocess) && (coprocess->ending || coprocess->retiring);
 }
 
 void coprocess_stop(struct coprocess *coprocess, uint64_t grace_usec)

@@ -139,18 +139,27 @@ static uint64_t at_most_since(const struct worker *worker, const struct assignme
         return usec < most ? usec : most;
 }
 
+/* Something new, and nothing that contradicts itself. */
+static bool says_something(const struct assignment *given, const struct message_answered *answered)
+{
+        if (answered->waits && !answered->answered)
+                return !given->aside || given->first_of_watch != answered->first_of_watch;
+        return answered->waits == answered->answered && !answered->first_of_watch &&
+               (answered->answered || given->aside);
+}
+
 int assign_answered(struct worker *worker, const struct message_answered *answered)
 {
         struct assignment *given = find_given(worker, answered->sequence);
         struct controller *controller = worker->controller;
 
-        if (!given || given->answered || (given->aside == answered->waits && !answered->answered) ||
-            (answered->answered && !answered->waits) || controller->config->window <= 1)
+        if (!given || given->answered || !says_something(given, answered) || controller->config->window <= 1)
                 return -EPROTO;
         if (answered->waits && !given->aside)
                 step_aside(worker, given);
         if (!answered->waits)
                 step_back(worker, given);
+        given->first_of_watch = answered->first_of_watch;
         if (answered->answered) {
                 note_pace(&controller->watch[given->run.watch],
                           at_most_since(worker, given, answered->busy_usec));
@@ -217,16 +226,37 @@ bool assign_may(const struct controller *controller)
         return false;
 }
 
-/* The one that has least to do, of those that are being given something in this turn. */
-static struct worker *next_worker(struct controller *controller)
+static bool gets_some(const struct worker *worker)
+{
+        return worker->filling && is_available(worker) && worker_has_room(worker);
+}
+
+/* One that waits for its process there comes first. */
+static bool takes_none_of(const struct worker *worker, unsigned watch)
+{
+        if (worker->aside_count > 0)
+                FOREACH_ARRAY(given, worker->given, worker->given_count)
+                        if (given->first_of_watch && given->run.watch == watch)
+                                return true;
+        return false;
+}
+
+/* The one that has least to do, of those that are being given something in this turn, and something of this watch. NULL: of
+ * any. */
+static struct worker *next_worker(const struct controller *controller, const unsigned *watch)
 {
         struct worker *found = NULL;
 
         FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
-                if (worker->filling && is_available(worker) && worker_has_room(worker) &&
+                if (gets_some(worker) && !(watch && takes_none_of(worker, *watch)) &&
                     (!found || worker_busy_with(worker) < worker_busy_with(found)))
                         found = worker;
         return found;
+}
+
+static bool may_be_given(const void *userdata, unsigned watch)
+{
+        return next_worker(userdata, &watch);
 }
 
 static int give(struct worker *worker, const struct queue_run *run, uint64_t now)
@@ -261,7 +291,7 @@ struct worker *assign_next(struct controller *controller)
                 return NULL;
         FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
                 worker->filling |= is_available(worker) && !is_late(worker, now); /* or not sent yet */
-        return next_worker(controller);
+        return next_worker(controller, NULL);
 }
 
 int assign_runs(struct controller *controller)
@@ -271,9 +301,9 @@ int assign_runs(struct controller *controller)
         struct queue_run run;
         int r = 0;
 
-        while (r >= 0 && worker && queue_next(controller->queue, now, &run)) {
-                r = give(worker, &run, now);
-                worker = next_worker(controller);
+        while (r >= 0 && worker && queue_next_for(controller->queue, now, may_be_given, controller, &run)) {
+                r = give(next_worker(controller, &run.watch), &run, now);
+                worker = next_worker(controller, NULL);
         }
         return r;
 }
