@@ -128,6 +128,8 @@ MUTANTS = {
         "ending->is_withdrawn = ending->kind == CHANGE_DELETED; /*", "/*"),
     "tries of what is gone are remembered": ("lib/controller/change/finalizer-only.c", "        if (has_ended(", "        if (false && has_ended("),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
+    "worker gets a run of a watch whose next one waits there": (ASSIGN,
+        "if (given->first_of_watch && given->run.watch == watch)", "if (false && given->run.watch == watch)"),
     # Turns.
     "tenant keeps its turn": (TENANT, "        move_in_rings(watch, tenant, line, ring_append);\n", ""),
     "tenants of a watch are one": (TENANT, "return slash ? (size_t)(slash - key) : 0;", "return slash ? 0 : 0;"),
@@ -168,7 +170,7 @@ SEEDS = {
     "suspend counts as a busy ledger": 261, "conflict ends the run": 153, "run that was behind is over": 109,
     "finalized object is finalized again": 293, "work that is announced before the end is done behind it": 729,
     "due work that a restore brings back is lost": 141, "restored database is unheard of": 886,
-    "own write: of another epoch": 99, "object that moves is nobody's until the other watch runs": 253,
+    "own write: of another epoch": 155, "worker gets a run of a watch whose next one waits there": 471, "object that moves is nobody's until the other watch runs": 253,
     "walk that a reload began is lost with its life": 13, "walk does not keep its place": 72, "another handler is no reason": 44,
     "returned run of an object that has left comes back": 3764,
     "deletion that comes while its leaving is told is forgotten": 4761,

@@ -490,22 +490,22 @@ bool operator_hear_worker(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
         struct assignment given;
+        struct sim_word word;
         struct message_done done;
         unsigned watch, uid;
         int r;
 
         if (from->done_count == 0)
                 return false;
-        done = from->done[from->done_first];
-        from->done[from->done_first] = (struct message_done){0};
+        word = from->done[from->done_first];
+        done = word.done;
+        from->done[from->done_first] = (struct sim_word){0};
         from->done_first = (from->done_first + 1) % INBOX_MAX;
         from->done_count--;
         tell_time(sim);
-        if (done.result == RESULT_COUNT) {
-                judge(sim, "ANSWERED",
-                      assign_answered(&sim->controller.worker[worker],
-                                      &(struct message_answered){
-                                              .sequence = done.sequence, .waits = true, .answered = true}));
+        if (!word.is_end) {
+                judge(sim, "ANSWERED", assign_answered(&sim->controller.worker[worker], &word.answered));
+                worker_heard(sim, worker, word.answered.sequence);
                 return true;
         }
         r = assign_take(&sim->controller.worker[worker], &done, &given);

@@ -119,6 +119,11 @@ static bool answer(struct simulation *sim, unsigned argument)
         return worker_answer(sim, argument % WORKERS);
 }
 
+static bool aside(struct simulation *sim, unsigned argument)
+{
+        return worker_aside(sim, argument % WORKERS, argument / WORKERS);
+}
+
 static bool write_answer(struct simulation *sim, unsigned argument)
 {
         return worker_write(sim, argument % WORKERS, argument / WORKERS);
@@ -374,8 +379,9 @@ static const struct {
         /* From here on: where workers have a window. */
         {"answer", 60, false, answer},
         {"write", 90, false, write_answer},
+        {"aside", 30, true, aside},
 };
-#define ACTIONS_WITHOUT_WINDOW (ELEMENTS(actions) - 2)
+#define ACTIONS_WITHOUT_WINDOW (ELEMENTS(actions) - 3)
 
 /* In a quarter of all seeds; the others are as they were before there was one. */
 static unsigned window_of(uint64_t seed)

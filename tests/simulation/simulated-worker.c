@@ -34,6 +34,24 @@ static char *number(uint64_t value)
         return asprintf(&text, "%llu", (unsigned long long)value) < 0 ? NULL : text;
 }
 
+static void say(struct simulation *sim, unsigned worker, const struct sim_word *word)
+{
+        struct sim_worker *from = &sim->worker[worker];
+
+        if (from->done_count == INBOX_MAX)
+                abort();
+        from->done[(from->done_first + from->done_count++) % INBOX_MAX] = *word;
+}
+
+/* One that is not overtaken by others of its watch. */
+static bool is_held_back(const struct sim_worker *worker, const struct sim_run *run)
+{
+        for (const struct sim_run *other = worker->inbox; other < run; other++)
+                if (other->first_of_watch && other->watch == run->watch)
+                        return true;
+        return false;
+}
+
 void worker_take(struct simulation *sim, unsigned worker, const struct message_run *run, unsigned watch)
 {
         struct sim_worker *into = &sim->worker[worker];
@@ -47,6 +65,10 @@ void worker_take(struct simulation *sim, unsigned worker, const struct message_r
                 .uid = sim_uid_number(run->uid),
                 .action = (enum run_action)run->action,
         };
+        for (const struct sim_run *other = into->inbox; other < taken; other++)
+                if (other->first_of_watch && other->heard && other->watch == watch)
+                        model_broken(sim, "worker %u gets %s while a run of its watch has the next turn",
+                                     worker, run->key);
         taken->run.settling = strdup(run->settling ? run->settling : "");
         taken->run.key = sim_key(taken->name);
         taken->own_version = 0;
@@ -57,7 +79,6 @@ void worker_take(struct simulation *sim, unsigned worker, const struct message_r
 static void say_done(struct simulation *sim, unsigned worker, struct sim_run *run, enum run_result result,
                      uint64_t requeue)
 {
-        struct sim_worker *from = &sim->worker[worker];
         char uid[16];
         struct message_done done = {
                 .sequence = run->run.sequence,
@@ -91,9 +112,7 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                 model_run_ends(sim, run->name);
         if (!run->handler_ran)
                 model_returned(sim, run->watch, run->uid);
-        if (from->done_count == INBOX_MAX)
-                abort();
-        from->done[(from->done_first + from->done_count++) % INBOX_MAX] = done;
+        say(sim, worker, &(struct sim_word){.is_end = true, .done = done});
         run_done(run);
 }
 
@@ -302,16 +321,28 @@ static void begin_release(struct simulation *sim, unsigned worker, struct sim_ru
         say_done(sim, worker, run, RESULT_SUCCESS, 0);
 }
 
+/* One that waits for nobody; else the first that stands aside, whose turn comes then. NULL: there is none. */
+static struct sim_run *next_to_begin(struct sim_worker *worker)
+{
+        for (size_t i = 0; i < worker->inbox_count; i++)
+                if (!worker->inbox[i].aside && !is_held_back(worker, &worker->inbox[i]))
+                        return &worker->inbox[i];
+        return worker->inbox_count > 0 ? &worker->inbox[0] : NULL;
+}
+
 bool worker_begin(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
-        struct sim_run *run = &from->current;
+        struct sim_run *run = &from->current, *next = run->active ? NULL : next_to_begin(from);
 
-        if (run->active || from->inbox_count == 0)
+        if (!next || (next->aside && !sim->is_calm && sim->steps % 4 > 0)) /* what it waits for takes long */
                 return false;
-        *run = from->inbox[0];
+        *run = *next;
         from->inbox_count--;
-        memmove(&from->inbox[0], &from->inbox[1], from->inbox_count * sizeof(from->inbox[0]));
+        memmove(next, next + 1, (from->inbox_count - (size_t)(next - from->inbox)) * sizeof(*next));
+        if (run->aside)
+                say(sim, worker, &(struct sim_word){.answered.sequence = run->run.sequence});
+        run->aside = run->first_of_watch = false;
         run->begun = true;
         sim_tell(sim, "worker %u: begins %s of %s u%u for watch %u (%s)", worker,
                  run_action_name(run->action), sim_key(run->name), run->uid, run->watch,
@@ -476,14 +507,43 @@ bool worker_answer(struct simulation *sim, unsigned worker)
                          sim_key(from->current.name));
                 from->writing[i] = from->current;
                 from->current = (struct sim_run){0};
-                if (from->done_count == INBOX_MAX)
-                        abort();
-                from->done[(from->done_first + from->done_count++) % INBOX_MAX] = (struct message_done){
-                        .sequence = from->writing[i].run.sequence, .result = RESULT_COUNT, /* ANSWERED */
-                };
+                say(sim, worker,
+                    &(struct sim_word){.answered = {.sequence = from->writing[i].run.sequence,
+                                                    .waits = true,
+                                                    .answered = true}});
                 return true;
         }
         return false;
+}
+
+bool worker_aside(struct simulation *sim, unsigned worker, unsigned argument)
+{
+        struct sim_worker *from = &sim->worker[worker];
+        bool first_of_watch = argument % 2;
+        struct sim_run *run = &from->inbox[from->inbox_count > 0 ? argument / 2 % from->inbox_count : 0];
+
+        if (sim->config.window <= 1 || from->inbox_count == 0 || from->done_count > INBOX_MAX / 2 ||
+            (run->aside && run->first_of_watch == first_of_watch))
+                return false;
+        sim_tell(sim, "worker %u: %s stands aside%s", worker, sim_key(run->name),
+                 first_of_watch ? ", as the next one of its watch" : "");
+        run->aside = true;
+        run->first_of_watch = first_of_watch;
+        run->heard = false;
+        say(sim, worker,
+            &(struct sim_word){.answered = {.sequence = run->run.sequence,
+                                            .waits = true,
+                                            .first_of_watch = first_of_watch}});
+        return true;
+}
+
+void worker_heard(struct simulation *sim, unsigned worker, uint64_t sequence)
+{
+        struct sim_worker *from = &sim->worker[worker];
+
+        for (size_t i = 0; i < from->inbox_count; i++)
+                if (from->inbox[i].run.sequence == sequence)
+                        from->inbox[i].heard = true;
 }
 
 bool worker_return(struct simulation *sim, unsigned worker)
@@ -504,7 +564,7 @@ void worker_kill(struct simulation *sim, unsigned worker)
         for (size_t i = 0; i < SIM_WRITING; i++)
                 run_done(&from->writing[i]);
         while (from->done_count > 0) {
-                done_free(&from->done[from->done_first]);
+                done_free(&from->done[from->done_first].done);
                 from->done_first = (from->done_first + 1) % INBOX_MAX;
                 from->done_count--;
         }

@@ -125,6 +125,8 @@ struct sim_run {
         enum run_action action;
         struct sim_object read;
         bool handler_ran, held;
+        bool aside, first_of_watch,
+                heard; /* before its handler; as it was told, and whether that was heard */
         uint64_t own_version, known_version, fingerprint;
 };
 
@@ -135,7 +137,11 @@ struct sim_worker {
         size_t inbox_count;
         struct sim_run current;              /* its handler is at work */
         struct sim_run writing[SIM_WRITING]; /* have answered */
-        struct message_done done[INBOX_MAX]; /* to the controller; texts are owned */
+        struct sim_word {
+                bool is_end;
+                struct message_answered answered; /* of one that has not ended */
+                struct message_done done;         /* texts are owned */
+        } done[INBOX_MAX];                        /* to the controller */
         size_t done_first, done_count;
 };
 
@@ -261,6 +267,9 @@ bool worker_begin(struct simulation *sim, unsigned worker);
 bool worker_end(struct simulation *sim, unsigned worker, unsigned argument);
 bool worker_answer(struct simulation *sim,
                    unsigned worker); /* the handler is over, and the next one may begin */
+/* A run waits before its handler, and others begin meanwhile; none of its watch, if it waits for its process. */
+bool worker_aside(struct simulation *sim, unsigned worker, unsigned argument);
+void worker_heard(struct simulation *sim, unsigned worker, uint64_t sequence);
 bool worker_write(struct simulation *sim, unsigned worker,
                   unsigned argument);                        /* one that has answered ends, in any order */
 bool worker_return(struct simulation *sim, unsigned worker); /* what has not begun, as one takes long */
