@@ -13,9 +13,8 @@
 #include "ipc/message-id.h"
 #include "process/streams.h"
 #include "worker/recording.h"
-#include "worker/run/arguments.h"
 #include "worker/run/environment.h"
-#include "worker/run/limits.h"
+#include "worker/run/launch.h"
 #include "worker/run/request.h"
 
 #define CUT_OFF "the run was cut off because the operator stops"
@@ -232,7 +231,7 @@ static void cannot_start(struct coprocess *coprocess, struct asked *asked, int s
 static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
                          size_t size)
 {
-        if (limits_explain(config, result, end, size))
+        if (launch_explain_limit(config, result, end, size))
                 return;
         if (WIFSIGNALED(result->wait_status))
                 snprintf(end, size, "was killed by signal %d", WTERMSIG(result->wait_status));
@@ -471,31 +470,21 @@ static int send_request(struct coprocess *coprocess, struct asked *asked)
 /* input: all that a batch gets; NULL: it gets more, line by line. */
 static int launch(struct coprocess *coprocess, struct text *input)
 {
-        const struct record_watch *config = coprocess->watch->config;
-        _cleanup_free_ char **argument = arguments_build(config);
-        char *const *environment = environment_of_watch(coprocess->watch);
+        struct worker_watch *watch = coprocess->watch;
         struct process_options options = {
-                .argument = argument,
-                .environment = environment,
                 .input = input,
                 .input_ends = input != NULL,
-                .timeout_usec = input ? config->handler_timeout_usec : 0,
-                .grace_usec = config->handler_grace_usec,
+                .timeout_usec = input ? watch->config->handler_timeout_usec : 0,
                 .on_output = on_output,
                 .on_line = log_line,
                 .on_done = on_coprocess_done,
                 .userdata = coprocess,
         };
-        int r;
-
-        limits_apply(coprocess->worker, coprocess->watch, &options);
-        r = argument && environment
-                    ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
-                    : -ENOMEM;
 
         coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
         coprocess->unclear = coprocess->nameless = false;
-        return r;
+        return launch_handler(coprocess->worker, watch, environment_of_watch(watch), &options,
+                              &coprocess->process);
 }
 
 /* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for. One that died is

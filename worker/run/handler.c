@@ -8,10 +8,9 @@
 
 #include "base/duration.h"
 #include "worker/recording.h"
-#include "worker/run/arguments.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/environment.h"
-#include "worker/run/limits.h"
+#include "worker/run/launch.h"
 #include "worker/run/request.h"
 #include "worker/run/together/batch.h"
 #include "worker/waiting.h"
@@ -42,7 +41,7 @@ static int judge_failure(struct run *run, const struct process_result *result, i
                         "the handler did not end within its timeout of %s and was ended%s%s",
                         duration_format(run->watch->config->handler_timeout_usec, text, sizeof(text)),
                         separator, result->last_line);
-        if (limits_explain(run->watch->config, result, text, sizeof(text)))
+        if (launch_explain_limit(run->watch->config, result, text, sizeof(text)))
                 return run_finish(run, RESULT_RETRY, "the handler %s%s%s", text, separator,
                                   result->last_line);
         if (WIFSIGNALED(status))
@@ -167,16 +166,11 @@ static void on_program_done(const struct process_result *result, void *userdata)
 
 static int start_program(struct run *run)
 {
-        const struct record_watch *config = run->watch->config;
         _cleanup_text_ struct text input = TEXT_EMPTY;
-        _cleanup_free_ char **argument = arguments_build(config);
         char *const *environment = environment_build(run);
         struct process_options options = {
-                .argument = argument,
-                .environment = environment,
                 .input = &input,
-                .timeout_usec = config->handler_timeout_usec,
-                .grace_usec = config->handler_grace_usec,
+                .timeout_usec = run->watch->config->handler_timeout_usec,
                 .finds_answer = true,
                 .on_line = run_log_line,
                 .on_done = on_program_done,
@@ -184,12 +178,9 @@ static int start_program(struct run *run)
         };
         int r = request_build(run, 0, &input);
 
-        limits_apply(run->worker, run->watch, &options);
-        if (r >= 0 && (!argument || !environment))
-                r = -ENOMEM;
         if (r >= 0) {
                 recording_request(run, &input);
-                r = process_start(run->worker->child->event, &options, &run->handler.process);
+                r = launch_handler(run->worker, run->watch, environment, &options, &run->handler.process);
         }
         if (environment)
                 environment_free(run->watch, environment);
