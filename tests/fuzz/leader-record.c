@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What others may have written as a leader record: refused with a sentence, or read, written as it was, and read again. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "election/leader-record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_claim(const struct leader_claim *claim)
+{
+        assert(claim->epoch > 0 && claim->writes > 0);
+        assert(claim->duration_usec >= LEADER_DURATION_MIN && claim->duration_usec <= LEADER_DURATION_MAX);
+        assert(!claim->holder.name[0] ||
+               (leader_name_fits(claim->holder.name) && leader_name_fits(claim->holder.life)));
+        assert(!claim->successor[0] || leader_name_fits(claim->successor));
+        assert(!claim->released || !claim->holder.name[0]);
+}
+
+/* Of whichever operator it is: the one that it names. */
+static int read_any(const char *text, size_t size, struct leader_record *record)
+{
+        char operator[LEADER_NAME_MAX + 1] = "", cluster[LEADER_NAME_MAX + 1] = "";
+        const char *at = memmem(text, size, "\noperator ", 10), *then = memmem(text, size, "\ncluster ", 9);
+        struct error error = ERROR_NONE;
+        int r;
+
+        for (size_t i = 0; at && at + 10 + i < text + size && at[10 + i] != '\n' && i < LEADER_NAME_MAX; i++)
+                operator[i] = at[10 + i];
+        for (size_t i = 0; then && then + 9 + i < text + size && then[9 + i] != '\n' && i < LEADER_NAME_MAX;
+             i++)
+                cluster[i] = then[9 + i];
+        r = leader_record_read(text, size, operator, cluster, record, &error);
+        assert(r == 0 || (r == error.status && strlen(error_message(&error)) < 2048));
+        error_done(&error);
+        return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct leader_record record, again;
+        struct text text = TEXT_EMPTY;
+        char *input = malloc(size + 1);
+
+        if (!input)
+                return 0;
+        memcpy(input, data, size);
+        if (read_any(input, size, &record) == 0) {
+                check_claim(&record.claim);
+                leader_record_write(&text, &record);
+                assert(text.size == size && memcmp(text.data, input, size) == 0);
+                if (read_any(text.data, text.size, &again) < 0)
+                        abort();
+                assert(leader_member_is(&record.claim.holder, &again.claim.holder) &&
+                       record.claim.epoch == again.claim.epoch);
+                leader_record_done(&again);
+                leader_record_done(&record);
+        }
+        text_done(&text);
+        free(input);
+        return 0;
+}

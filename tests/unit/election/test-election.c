@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The election, where one order of events says it best. All orders: tests/simulation/replicas.h.
+ *
+ * Each test plays the server and the other members for one replica, "a".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/duration.h"
+#include "election/election.h"
+
+#define D       (15 * USEC_PER_SEC)
+#define SECONDS 1764216000 /* of the server's clock */
+
+struct play {
+        struct election election;
+        uint64_t now;
+        unsigned versions;
+};
+
+static void play_begin(struct play *play)
+{
+        const struct leader_member self = {"a", "1"};
+
+        *play = (struct play){.now = USEC_PER_SEC};
+        election_init(&play->election, &self, D, play->now);
+        election_reaped(&play->election, play->now);
+}
+
+/* The one request of this kind that is asked for now; others stay without an answer. */
+static struct election_ask take_ask(struct play *play, enum election_ask_kind kind)
+{
+        struct election_ask ask, found = {.number = 0};
+
+        while (election_next(&play->election, play->now, &ask))
+                if (ask.kind == kind)
+                        found = ask;
+        if (!found.number)
+                fail_msg("no request of kind %d, but one is wanted in state %d", kind, play->election.state);
+        return found;
+}
+
+static void assert_no_ask(struct play *play)
+{
+        struct election_ask ask;
+
+        if (election_next(&play->election, play->now, &ask))
+                fail_msg("a request of kind %d", ask.kind);
+}
+
+static struct election_answer done(struct play *play, const struct election_ask *ask)
+{
+        struct election_answer answer = {.number = ask->number, .server_seconds = SECONDS};
+
+        snprintf(answer.version, sizeof(answer.version), "uid %u", ++play->versions);
+        return answer;
+}
+
+static void answer_with(struct play *play, const struct election_ask *ask, enum election_outcome outcome)
+{
+        struct election_answer answer = done(play, ask);
+
+        answer.outcome = outcome;
+        election_answer(&play->election, &answer, play->now);
+}
+
+static void answer_record(struct play *play, const struct election_ask *ask,
+                          const struct leader_claim *claim)
+{
+        struct election_answer answer = done(play, ask);
+
+        answer.claim = *claim;
+        election_answer(&play->election, &answer, play->now);
+}
+
+static void answer_holder(struct play *play, const struct election_ask *ask, const char *life)
+{
+        struct election_answer answer = done(play, ask);
+
+        snprintf(answer.life, sizeof(answer.life), "%s", life);
+        election_answer(&play->election, &answer, play->now);
+}
+
+/* It becomes a member, and reads this record. */
+static void join(struct play *play, const struct leader_claim *claim)
+{
+        struct election_ask own, record, ask;
+
+        play_begin(play);
+        assert_true(election_next(&play->election, play->now, &own));
+        assert_true(election_next(&play->election, play->now, &record));
+        assert_int_equal(own.kind, ASK_OWN);
+        assert_int_equal(record.kind, ASK_RECORD);
+        answer_with(play, &own, OUTCOME_MISSING);
+        assert_true(election_next(&play->election, play->now, &ask));
+        assert_int_equal(ask.kind, ASK_RENEW);
+        answer_with(play, &ask, OUTCOME_DONE);
+        answer_record(play, &record, claim);
+}
+
+static struct leader_claim released(uint64_t epoch, const char *successor)
+{
+        struct leader_claim claim = {.epoch = epoch, .writes = 1, .duration_usec = D, .released = true};
+
+        snprintf(claim.successor, sizeof(claim.successor), "%s", successor);
+        return claim;
+}
+
+static struct leader_claim held(uint64_t epoch, const char *name, const char *life)
+{
+        struct leader_claim claim = {.epoch = epoch, .writes = 1, .duration_usec = D};
+
+        snprintf(claim.holder.name, sizeof(claim.holder.name), "%s", name);
+        snprintf(claim.holder.life, sizeof(claim.holder.life), "%s", life);
+        return claim;
+}
+
+static void lead(struct play *play)
+{
+        const struct leader_claim claim = released(7, "a");
+        struct election_ask ask;
+
+        join(play, &claim);
+        ask = take_ask(play, ASK_TAKE);
+        answer_with(play, &ask, OUTCOME_DONE);
+        assert_int_equal(play->election.state, ELECTION_LEADING);
+}
+
+/* ---- epochs */
+
+static void test_epoch_is_of_the_servers_clock(void **state)
+{
+        struct election_hold hold;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        election_hold(&play.election, play.now, &hold);
+        assert_true(hold.leads);
+        assert_int_equal(hold.epoch, SECONDS);
+        assert_int_equal(hold.stop_at, play.now + D / 15 * 10);
+        assert_int_equal(hold.kill_at, play.now + D / 15 * 12);
+        assert_int_equal(hold.reaped_at, play.now + D / 15 * 14);
+}
+
+static void test_epoch_is_above_all_that_were_seen(void **state)
+{
+        const struct leader_claim high = held(SECONDS + 1000, "b", "1"), low = released(SECONDS + 10, "");
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        join(&play, &high);
+        election_watched_record(&play.election, "put back", play.now);
+        ask = take_ask(&play, ASK_RECORD);
+        answer_record(&play, &ask, &low);
+        assert_no_ask(&play); /* not released by its last holder: a duration passes */
+        for (unsigned i = 0; i < 9; i++) {
+                play.now += D / 15 * 2;
+                while (election_next(&play.election, play.now, &ask) && ask.kind != ASK_TAKE)
+                        if (ask.kind == ASK_RECORD) {
+                                struct election_answer answer = {.number = ask.number, .claim = low};
+
+                                memcpy(answer.version, play.election.record.version, sizeof(answer.version));
+                                election_answer(&play.election, &answer, play.now);
+                        } else {
+                                answer_with(&play, &ask, OUTCOME_DONE);
+                        }
+                if (ask.kind == ASK_TAKE)
+                        break;
+        }
+        assert_int_equal(ask.kind, ASK_TAKE);
+        assert_int_equal(ask.claim.epoch, SECONDS + 1001);
+}
+
+static void test_epoch_that_leaps_is_refused(void **state)
+{
+        const struct leader_claim claim = released(SECONDS + ELECTION_LEAP + 1, "a");
+        struct play play;
+
+        (void)state;
+        join(&play, &claim);
+        assert_true(play.election.epoch_leaps);
+        assert_no_ask(&play);
+}
+
+static void test_nothing_is_taken_without_a_server_clock(void **state)
+{
+        const struct leader_claim claim = released(7, "a");
+        struct play play;
+
+        (void)state;
+        join(&play, &claim);
+        play.election.server_seconds = 0; /* as if no answer had had a Date */
+        assert_no_ask(&play);
+}
+
+/* ---- records of others */
+
+static void test_record_of_another_operator(void **state)
+{
+        const struct leader_claim claim = released(7, "a");
+        struct election_answer answer;
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        join(&play, &claim);
+        election_watched_record(&play.election, "other", play.now);
+        ask = take_ask(&play, ASK_RECORD);
+        answer = done(&play, &ask);
+        answer.refused = true;
+        election_answer(&play.election, &answer, play.now);
+        assert_true(play.election.record_refused);
+        assert_no_ask(&play);
+}
+
+/* A holder with longer leases, as before a rolling update that shortens them, is given its own duration. */
+static void test_longer_leases_of_others(void **state)
+{
+        struct leader_claim claim = held(7, "b", "1");
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        claim.duration_usec = 4 * D;
+        join(&play, &claim);
+        ask = take_ask(&play, ASK_HOLDER);
+        answer_with(&play, &ask, OUTCOME_MISSING);
+        play.now += 2 * D;
+        while (election_next(&play.election, play.now, &ask))
+                assert_true(ask.kind == ASK_RENEW || ask.kind == ASK_RECORD);
+}
+
+/* That a Lease is missing is known by a read alone: what a watch tells late may not be so any more. */
+static void test_watch_proves_no_absence(void **state)
+{
+        const struct leader_claim claim = held(7, "b", "1");
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        join(&play, &claim);
+        ask = take_ask(&play, ASK_HOLDER);
+        answer_holder(&play, &ask, "1");
+        assert_true(play.election.holder.known);
+        election_watched_member(&play.election, &claim.holder, "", play.now);
+        ask = take_ask(&play, ASK_HOLDER);
+        assert_string_equal(ask.member, "b");
+}
+
+/* The holder's process was started again, and renews the same Lease: its former life leads no more all the same. */
+static void test_holder_of_a_former_life(void **state)
+{
+        const struct leader_claim claim = held(7, "b", "1");
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        join(&play, &claim);
+        ask = take_ask(&play, ASK_HOLDER);
+        answer_holder(&play, &ask, "2");
+        assert_no_ask(&play);
+        play.now += D / 15 * 9;
+        ask = take_ask(&play, ASK_RENEW);
+        answer_with(&play, &ask, OUTCOME_DONE);
+        play.now += D / 15 * 6 - 1;
+        while (election_next(&play.election, play.now, &ask))
+                assert_int_not_equal(ask.kind, ASK_HOLDER);
+        play.now += 1;
+        ask = take_ask(&play, ASK_RECORD);
+        {
+                struct election_answer answer = {.number = ask.number, .claim = claim};
+
+                memcpy(answer.version, play.election.record.version, sizeof(answer.version));
+                election_answer(&play.election, &answer, play.now);
+        }
+        ask = take_ask(&play, ASK_HOLDER);
+        answer_holder(&play, &ask, "2"); /* renewed meanwhile, and no matter */
+        (void)take_ask(&play, ASK_TAKE);
+}
+
+/* ---- a lead */
+
+static void test_renewal_without_a_change_is_none(void **state)
+{
+        struct election_answer answer;
+        struct election_hold before, after;
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        election_hold(&play.election, play.now, &before);
+        play.now += D / 15 * 2;
+        ask = take_ask(&play, ASK_RENEW);
+        answer = done(&play, &ask);
+        memcpy(answer.version, ask.version, sizeof(answer.version));
+        election_answer(&play.election, &answer, play.now);
+        election_hold(&play.election, play.now, &after);
+        assert_int_equal(before.stop_at, after.stop_at);
+}
+
+static void test_lead_lapses_by_the_clock_alone(void **state)
+{
+        struct election_hold hold;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        play.now += D / 15 * 10 - 1;
+        election_hold(&play.election, play.now, &hold);
+        assert_true(hold.leads);
+        play.now += 1;
+        election_hold(&play.election, play.now, &hold);
+        assert_false(hold.leads);
+        assert_int_not_equal(hold.epoch, 0); /* what runs is to end by kill_at */
+        (void)take_ask(&play, ASK_RENEW);
+        assert_int_equal(play.election.state, ELECTION_ENDING);
+}
+
+static void test_after_a_release_nothing_is_held(void **state)
+{
+        struct election_hold hold;
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        election_step_down(&play.election, "b", true, play.now);
+        assert_no_ask(&play); /* what runs is not reaped */
+        election_reaped(&play.election, play.now);
+        ask = take_ask(&play, ASK_RECORD);
+        election_hold(&play.election, play.now, &hold);
+        assert_int_equal(hold.epoch, 0);
+        {
+                struct election_answer answer = {.number = ask.number, .claim = held(SECONDS, "a", "1")};
+
+                memcpy(answer.version, play.election.record.version, sizeof(answer.version));
+                election_answer(&play.election, &answer, play.now);
+        }
+        ask = take_ask(&play, ASK_RELEASE);
+        assert_true(ask.claim.released);
+        assert_string_equal(ask.claim.successor, "b");
+        assert_int_equal(ask.claim.epoch, SECONDS);
+        answer_with(&play, &ask, OUTCOME_DONE);
+        assert_int_equal(play.election.state, ELECTION_FOLLOWING);
+}
+
+/* A second process with our identity has taken our Lease: the first one is over. */
+static void test_superseded(void **state)
+{
+        struct election_answer answer;
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        play.now += D / 15 * 2;
+        ask = take_ask(&play, ASK_RENEW);
+        answer_with(&play, &ask, OUTCOME_CONFLICT);
+        play.now += D / 15;
+        ask = take_ask(&play, ASK_OWN);
+        answer = done(&play, &ask);
+        snprintf(answer.life, sizeof(answer.life), "2");
+        election_answer(&play.election, &answer, play.now);
+        assert_true(play.election.is_superseded);
+        assert_int_equal(play.election.state, ELECTION_ENDING);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_epoch_is_of_the_servers_clock),
+                cmocka_unit_test(test_epoch_is_above_all_that_were_seen),
+                cmocka_unit_test(test_epoch_that_leaps_is_refused),
+                cmocka_unit_test(test_nothing_is_taken_without_a_server_clock),
+                cmocka_unit_test(test_record_of_another_operator),
+                cmocka_unit_test(test_longer_leases_of_others),
+                cmocka_unit_test(test_watch_proves_no_absence),
+                cmocka_unit_test(test_holder_of_a_former_life),
+                cmocka_unit_test(test_renewal_without_a_change_is_none),
+                cmocka_unit_test(test_lead_lapses_by_the_clock_alone),
+                cmocka_unit_test(test_after_a_release_nothing_is_held),
+                cmocka_unit_test(test_superseded),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
