@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *     simulate [--seed N] [--seconds N] [--seeds N] [--total N] [--steps N] [--history] [--no-shrink]
+ *     simulate [--replicas] [--seed N] [--seconds N] [--seeds N] [--total N] [--steps N] [--history] [--no-shrink]
  *
  * Runs seeds from N on, each for some rounds of steps with a rest behind each round, until the time, the
  * number of seeds, or the total of steps is over; fewer seeds than --seeds demands are a failure. A seed that breaks a promise is shrunk to the fewest steps that still break it,
- * and its history is printed; then the exit status is 1.
+ * and its history is printed; then the exit status is 1. --replicas: the election of several replicas (replicas.h) in
+ * the place of one operator; its seeds have a length of their own, and are not shrunk.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/simulation/replicas.h"
 #include "tests/simulation/simulation.h"
 
 #define STEPS_MAX 4096
@@ -122,15 +124,15 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-        static const struct option options[] = {{"seed", 1, NULL, 's'},      {"seconds", 1, NULL, 't'},
-                                                {"seeds", 1, NULL, 'n'},     {"steps", 1, NULL, 'c'},
-                                                {"total", 1, NULL, 'T'},     {"history", 0, NULL, 'h'},
-                                                {"no-shrink", 0, NULL, 'k'}, {NULL, 0, NULL, 0}};
+        static const struct option options[] = {
+                {"seed", 1, NULL, 's'},      {"seconds", 1, NULL, 't'},  {"seeds", 1, NULL, 'n'},
+                {"steps", 1, NULL, 'c'},     {"total", 1, NULL, 'T'},    {"history", 0, NULL, 'h'},
+                {"no-shrink", 0, NULL, 'k'}, {"replicas", 0, NULL, 'r'}, {NULL, 0, NULL, 0}};
         static struct script script;
         uint64_t seed = 1, seeds = UINT64_MAX, done = 0, steps = 0, total = UINT64_MAX;
         size_t length = 400;
         double began = now(), seconds = 1e9;
-        bool history = false, shrinks = true;
+        bool history = false, shrinks = true, replicas = false;
         int option;
 
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
@@ -156,17 +158,25 @@ int main(int argc, char **argv)
                 case 'k':
                         shrinks = false;
                         break;
+                case 'r':
+                        replicas = true;
+                        break;
                 default:
                         return 2;
                 }
         for (; done < seeds && steps < total && now() - began < seconds; done++) {
                 bool is_broken;
 
-                make(&script, seed + done, length);
-                is_broken = play(&script, history);
-                steps += script.steps;
+                if (replicas) {
+                        is_broken = replicas_play(seed + done, history, script.broken, &steps);
+                        script.seed = seed + done;
+                } else {
+                        make(&script, seed + done, length);
+                        is_broken = play(&script, history);
+                        steps += script.steps;
+                }
                 if (is_broken) {
-                        report(&script, steps, shrinks);
+                        report(&script, steps, shrinks && !replicas);
                         return 1;
                 }
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that the simulation finds faults: each mutant is one mistake in the controller, the queue or the ledger. One
+"""Proves that the simulation finds faults: each mutant is one mistake in the controller, the queue, the ledger or the election. One
 after another is compiled into a copy of the simulation, which must break a promise within a million steps. That is a
 minute or less of one core; counted in steps, the verdict is the same on a busy machine.
 
@@ -34,6 +34,7 @@ QUEUE = "lib/queue/queue.c"
 SUSPECT = "lib/queue/alone.c"
 TENANT = "lib/queue/tenant.c"
 RATE = "lib/queue/rate.c"
+ELECTION = "lib/election/election.c"
 
 # name: (file, text, what stands there instead)
 MUTANTS = {
@@ -147,6 +148,37 @@ MUTANTS = {
     "suspects take all tokens": (SUSPECT, " && !(watch->bucket.suspect_last && tenant_may_pick(watch))", ""),
     "suspect takes a token that is not there": (SUSPECT, "(!watch->bucket.empty && !(", "(!("),
     "suspect waits for a gap between long runs": (SUSPECT, "                queue->drain.usec *= 2;\n", ""),
+    # Replicas.
+    "renewal counts from its receipt": (ELECTION, "election->renewed = lane->sent;", "election->renewed = now;"),
+    "look at the record counts from its receipt": (ELECTION, "                election->proven = sent;", "                election->proven = now;"),
+    "renewal that nobody knows of counts": (ELECTION, "        else if (lane->ask.kind == ASK_RENEW && !is_unknown)",
+        "        else if (lane->ask.kind == ASK_RENEW && is_unknown && election->is_member) {\n"
+        "                election->renewed = lane->sent;\n                extend(election);\n        } else if (lane->ask.kind == ASK_RENEW)"),
+    "lead without a look at the record": (ELECTION, "election->renewed < election->proven ? election->renewed : election->proven",
+                                          "election->renewed"),
+    "release before the reap": (ELECTION, "[EVENT_STEP_DOWN] = ELECTION_ENDING},\n};", "[EVENT_STEP_DOWN] = ELECTION_RELEASING},\n};"),
+    "missing record is taken at once": (ELECTION, "{now, ASK_VACATE}", "{now, ASK_TAKE}"),
+    "record without a holder is taken at once": (ELECTION, "        return since + election->longest_usec;",
+                                                 "        return is_held(election) ? since + election->longest_usec : since;"),
+    "holder is not read before the record is taken": (ELECTION, "        if (!election->is_checked)\n", "        if (false)\n"),
+    "epoch is not raised": (ELECTION, "later(election->highest, election->epoch) + 1", "later(election->highest, election->epoch)"),
+    "epoch without the server's clock": (ELECTION, "election->epoch) + 1, election->server_seconds);", "election->epoch) + 1, 0);"),
+    "record that names us is ours": (ELECTION, "        else if (is_held(election))\n"
+        "                since = later(since, election->member_since);", "        else if (is_held(election))\n                return since;"),
+    "record that was put back is released": (ELECTION, "election->claim.epoch == election->epoch && is_in_time(election, sent))",
+                                             "election->claim.epoch == election->epoch)"),
+    "foreign record does not end a lead": (ELECTION, "        } else if (is_lost) {", "        } else if (false) {"),
+    "member Lease was deleted twice": (ELECTION, "return election->written < election->recreated;", "return false;"),
+    "kill comes late": (ELECTION, "election->valid_from + part(election, ELECTION_KILL)", "election->valid_from + 16 * part(election, 1)"),
+    "news during a look is forgotten": (ELECTION, "        look_by(election, later(now + 1, sent + election->duration_usec));",
+        "        election->look_at = later(now + 1, sent + election->duration_usec);"),
+    "missing namespace is asked without a pause": (ELECTION, "if (is_unknown || (!is_read && answer->outcome != OUTCOME_DONE))",
+                                                   "if (is_unknown)"),
+    "others wait until the leader kills": (ELECTION, "        return since + election->longest_usec;",
+                                           "        return since + part(election, ELECTION_KILL);"),
+    "life begins with the runs of the former one": (ELECTION, ".state = ELECTION_ENDING,", ".state = ELECTION_FOLLOWING,"),
+    "successor waits as others do": (ELECTION, "!is_successor && (claim", "(claim"),
+    "leader does not restore its record": (ELECTION, "plan = (struct plan){now, ASK_RESTORE};", ";"),
 }
 # Not always found within a million steps: these need luck, or --steps.
 LUCKY = {
@@ -179,6 +211,9 @@ SEEDS = {
     "suspect waits for a gap between long runs": 18,
 }
 FAR = 8000  # steps
+# The seeds of replicas are their own: each of these mutants is found from each of these.
+REPLICAS = "lib/election/"
+REPLICAS_FIRST = (1, 100_001, 200_001)
 BROKEN = re.compile(r"seed \d+ breaks a promise after (\d+) steps")
 
 
@@ -226,6 +261,17 @@ def make(build, name, folder):
     return (folder / "simulate", "") if done.returncode == 0 else (None, done.stdout)
 
 
+def judge_replicas(program, arguments):
+    """(the run that told most, its seeds' verdicts)."""
+    said = []
+    for seed in REPLICAS_FIRST if arguments.seed == FIRST else (arguments.seed,):
+        done = output([str(program), "--replicas", "--seed", str(seed), "--total", str(arguments.steps)], timeout=1800)
+        said.append((done.stdout.splitlines() or [""])[0])
+        if done.returncode == 0:
+            break
+    return done, "; ".join(said)
+
+
 def judge(build, name, arguments):
     """(found, line)."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
@@ -233,6 +279,9 @@ def judge(build, name, arguments):
         if not program:
             return False, why.strip().splitlines()[-1]
         began, far = time.monotonic(), ""
+        if MUTANTS[name][0].startswith(REPLICAS):
+            done, said = judge_replicas(program, arguments)
+            return done.returncode != 0, f"{time.monotonic() - began:5.1f} s  {said}"
         known = SEEDS.get(name, FIRST) if arguments.seed == FIRST else arguments.seed
         done = output([str(program), "--seed", str(known), "--seeds", "1", "--no-shrink"], timeout=1800)
         if done.returncode == 0:
