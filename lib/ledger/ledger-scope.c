@@ -12,11 +12,13 @@
 
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster)
 {
-        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
         _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        sqlite3_stmt *statement;
         bool intact;
-        int code, r;
+        int code, r = ledger_statement(ledger, STATEMENT_SCOPE_GET, &statement);
 
+        if (r < 0)
+                return r;
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
@@ -40,9 +42,11 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
 /* 1: there is one. */
 static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *ret)
 {
-        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
-        int code;
+        sqlite3_stmt *statement;
+        int code, r = ledger_statement(ledger, STATEMENT_SCOPE_GET, &statement);
 
+        if (r < 0)
+                return r;
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
@@ -53,6 +57,7 @@ static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *re
 
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
 {
+        sqlite3_stmt *statement;
         uint64_t before = 0;
         int existed, r = ledger_begin(ledger);
 
@@ -61,8 +66,9 @@ int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope
         existed = scope_checksum(ledger, watch, &before);
         if (existed < 0)
                 return existed;
-        ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
-        r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET);
+        r = ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster, &statement);
+        if (r >= 0)
+                r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET);
         if (r >= 0)
                 ledger_sums_note(ledger, SUM_SCOPES, existed ? &before : NULL, &ledger->last_sum);
         return r;

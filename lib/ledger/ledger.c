@@ -51,7 +51,7 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
         if (r >= 0)
                 r = ledger_add_functions(ledger->database, &ledger->last_sum);
         if (r >= 0)
-                r = ledger_prepare_all(ledger);
+                r = ledger_prepare_first(ledger);
         if (r >= 0)
                 r = ledger_check(ledger->database, &ledger->sums);
         ledger->sums_known = r >= 0;

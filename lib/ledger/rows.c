@@ -98,9 +98,10 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
 
         assert(limit > 0);
         r = ledger_flush(ledger);
+        if (r >= 0)
+                r = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid, &statement);
         if (r < 0)
                 return r;
-        statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
@@ -150,9 +151,10 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
         sqlite3_stmt *statement;
         int code, r = ledger_try_flush(ledger);
 
-        if (r < 0 && r != -EBUSY)
+        if (r >= 0 || r == -EBUSY)
+                r = ledger_bind(ledger, STATEMENT_RUN, watch, key, uid, &statement);
+        if (r < 0)
                 return r;
-        statement = ledger_bind(ledger, STATEMENT_RUN, watch, key, uid);
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
         if (code == SQLITE_ROW && sqlite3_column_int(statement, 0) != 1)
@@ -234,25 +236,32 @@ static int visit_due(const char *watch, const struct ledger_row *row, void *user
 
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement = ledger->statement[STATEMENT_DUE];
         struct due_visit due = {ledger, visit, userdata};
+        sqlite3_stmt *statement;
         int r = ledger_try_flush(ledger);
 
         due_cursor_see_clock(&ledger->due, now);
         ledger->due.soonest_known = false;
         if (r < 0)
                 return r == -EBUSY ? 0 : r; /* ledger_next_due() says when to come again */
+        r = ledger_statement(ledger, STATEMENT_DUE, &statement);
+        if (r < 0)
+                return r;
         bind_due(ledger, statement);
         sqlite3_bind_int64(statement, 5, (sqlite3_int64)now);
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit_due, &due);
 }
 
-static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
+static int query_next_due(struct ledger *ledger, int64_t *ret)
 {
-        sqlite3_stmt *statement = ledger->statement[which];
-        int code = sqlite3_step(statement);
+        sqlite3_stmt *statement;
+        int code, r = ledger_statement(ledger, STATEMENT_NEXT_DUE, &statement);
 
+        if (r < 0)
+                return r;
+        bind_due(ledger, statement);
+        code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
                 *ret = sqlite3_column_int64(statement, 0);
         ledger_reset(statement);
@@ -271,8 +280,7 @@ int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
                         *ret_realtime = now;
                 if (r < 0)
                         return r == -EBUSY ? 0 : r;
-                bind_due(ledger, ledger->statement[STATEMENT_NEXT_DUE]);
-                r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
+                r = query_next_due(ledger, &due);
                 ledger->due.soonest = (uint64_t)due;
                 ledger->due.soonest_known = r >= 0;
         }

@@ -73,9 +73,11 @@ static const struct ledger_run no_run = {.action = "", .reason = "", .result = "
 static int write_statement(struct ledger *ledger, enum ledger_statement which, struct cached_row *cached,
                            uint64_t *ret_checksum)
 {
-        struct binding binding = {.statement = ledger->statement[which], .sum = ROW_VALUES};
-        int r;
+        struct binding binding = {.sum = ROW_VALUES};
+        int r = ledger_statement(ledger, which, &binding.statement);
 
+        if (r < 0)
+                return r;
         bind_names(&binding, cached);
         if (which != STATEMENT_OWE)
                 bind_state(&binding, &cached->row);
@@ -109,12 +111,15 @@ static int flush_row(struct ledger *ledger, struct cached_row *cached)
 
 static int write_removal(struct ledger *ledger, struct cached_row *cached)
 {
+        sqlite3_stmt *statement;
         int r;
 
         if (!cached->on_disk)
                 return 0;
-        ledger_bind(ledger, STATEMENT_REMOVE, cached->watch, cached->row.key, cached->row.uid);
-        r = ledger_write_entry(ledger, STATEMENT_REMOVE);
+        r = ledger_bind(ledger, STATEMENT_REMOVE, cached->watch, cached->row.key, cached->row.uid,
+                        &statement);
+        if (r >= 0)
+                r = ledger_write_entry(ledger, STATEMENT_REMOVE);
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, &cached->checksum, NULL);

@@ -58,9 +58,11 @@ static void drop_first(struct ledger *ledger)
 /* How many entries it has changed, or a negative errno. */
 static int run_with(struct ledger *ledger, enum ledger_statement which, const struct ledger_history *entry)
 {
-        sqlite3_stmt *statement = ledger->statement[which];
-        int r;
+        sqlite3_stmt *statement;
+        int r = ledger_statement(ledger, which, &statement);
 
+        if (r < 0)
+                return r;
         if (entry) {
                 LEDGER_HISTORY(BIND)
         }
@@ -86,15 +88,17 @@ static int count_entries(struct ledger *ledger)
 static int write_entry(struct ledger *ledger, const struct ledger_history *entry)
 {
         int r = entry->writes[0] ? 0 : run_with(ledger, STATEMENT_HISTORY_REPEAT, entry);
+        sqlite3_stmt *trim;
 
         if (r != 0)
                 return r;
         r = run_with(ledger, STATEMENT_HISTORY_INSERT, entry);
         if (r >= 0) {
                 ledger->history.count += r;
-                ledger_bind(ledger, STATEMENT_HISTORY_TRIM, entry->watch, entry->key, NULL);
-                r = run_with(ledger, STATEMENT_HISTORY_TRIM, NULL);
+                r = ledger_bind(ledger, STATEMENT_HISTORY_TRIM, entry->watch, entry->key, NULL, &trim);
         }
+        if (r >= 0)
+                r = run_with(ledger, STATEMENT_HISTORY_TRIM, NULL);
         if (r >= 0) {
                 ledger->history.count -= r;
                 r = ledger->history.count > HISTORY_IN_ALL ? run_with(ledger, STATEMENT_HISTORY_OLDEST, NULL)

@@ -52,9 +52,11 @@ static int load_cached(struct ledger *ledger, struct cached_row *asked)
 {
         const char *watch = asked->watch, *key = asked->row.key, *uid = asked->row.uid;
         size_t rows = cache_is_next(&ledger->cache, asked) ? ROWS : 1;
-        sqlite3_stmt *statement = ledger_bind(ledger, STATEMENT_GET, watch, key, uid);
-        int code, r;
+        sqlite3_stmt *statement;
+        int code, r = ledger_bind(ledger, STATEMENT_GET, watch, key, uid, &statement);
 
+        if (r < 0)
+                return r;
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)rows + 1);
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);

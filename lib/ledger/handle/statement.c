@@ -86,16 +86,30 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_SUMS] = "UPDATE sums SET (" SUMS_COLUMNS ") = (" SUMS_VALUES ")",
 };
 
-int ledger_prepare_all(struct ledger *ledger)
+/* To prepare all of them at once was half of the opening, and most lives need half of them. */
+int ledger_statement(struct ledger *ledger, enum ledger_statement which, sqlite3_stmt **ret)
 {
-        for (size_t i = 0; i < STATEMENT_TOTAL; i++) {
-                int r = ledger_errno(ledger->database, sqlite3_prepare_v3(ledger->database, sql[i], -1,
-                                                                          SQLITE_PREPARE_PERSISTENT,
-                                                                          &ledger->statement[i], NULL));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        sqlite3_stmt **statement = &ledger->statement[which];
+        int r = 0;
+
+        if (!*statement)
+                r = ledger_errno(ledger->database,
+                                 sqlite3_prepare_v3(ledger->database, sql[which], -1,
+                                                    SQLITE_PREPARE_PERSISTENT, statement, NULL));
+        *ret = *statement;
+        return r;
+}
+
+int ledger_prepare_first(struct ledger *ledger)
+{
+        static const enum ledger_statement first[] = {STATEMENT_BEGIN, STATEMENT_COMMIT, STATEMENT_ROLLBACK,
+                                                      STATEMENT_HISTORY_INSERT};
+        sqlite3_stmt *statement;
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTS(first) && r >= 0; i++)
+                r = ledger_statement(ledger, first[i], &statement);
+        return r;
 }
 
 void ledger_reset(sqlite3_stmt *statement)
@@ -106,9 +120,12 @@ void ledger_reset(sqlite3_stmt *statement)
 
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which)
 {
-        sqlite3_stmt *statement = ledger->statement[which];
-        int r = ledger_errno(ledger->database, sqlite3_step(statement));
+        sqlite3_stmt *statement;
+        int r = ledger_statement(ledger, which, &statement);
 
+        if (r < 0)
+                return r;
+        r = ledger_errno(ledger->database, sqlite3_step(statement));
         ledger_reset(statement);
         return r;
 }
@@ -121,15 +138,17 @@ int ledger_write_entry(struct ledger *ledger, enum ledger_statement which)
         return r >= 0 && sqlite3_changes(ledger->database) != 1 ? -EBADMSG : r;
 }
 
-sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
-                          const char *key, const char *uid)
+int ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch, const char *key,
+                const char *uid, sqlite3_stmt **ret)
 {
-        sqlite3_stmt *statement = ledger->statement[which];
+        int r = ledger_statement(ledger, which, ret);
 
-        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 3, uid, -1, SQLITE_STATIC);
-        return statement;
+        if (r < 0)
+                return r;
+        sqlite3_bind_text(*ret, 1, watch, -1, SQLITE_STATIC);
+        sqlite3_bind_text(*ret, 2, key, -1, SQLITE_STATIC);
+        sqlite3_bind_text(*ret, 3, uid, -1, SQLITE_STATIC);
+        return 0;
 }
 
 int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Statements: those in constant use are prepared once, the others each time. Parameters ?1, ?2, ?3 are
- * watch, key and UID; bound texts are borrowed until the statement is reset. 0 or a negative errno.
+ * Statements: those in constant use are prepared once, when they are first used, the others each time.
+ * Parameters ?1, ?2, ?3 are watch, key and UID; bound texts are borrowed until the statement is reset. 0 or a
+ * negative errno.
  */
 #include "base/cleanup.h"
 #include "ledger/handle/handle.h"
@@ -13,10 +14,14 @@ static inline void cleanup_statement(sqlite3_stmt **statement)
 }
 #define _cleanup_statement_ _cleanup_(cleanup_statement)
 
-int ledger_prepare_all(struct ledger *ledger);
-/* Binds the first three parameters; the statement is the ledger's. */
-sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
-                          const char *key, const char *uid);
+/* At the opening: those that must not fail later, and one that needs each column of the history, of which
+ * ledger_check() reads nothing. */
+int ledger_prepare_first(struct ledger *ledger);
+/* *ret is the ledger's. */
+int ledger_statement(struct ledger *ledger, enum ledger_statement which, sqlite3_stmt **ret);
+/* Likewise, with the first three parameters bound. */
+int ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch, const char *key,
+                const char *uid, sqlite3_stmt **ret);
 void ledger_reset(sqlite3_stmt *statement); /* with its parameters */
 /* Runs a statement that returns no rows, and resets it. */
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);

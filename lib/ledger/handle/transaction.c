@@ -41,6 +41,7 @@ int ledger_try_begin(struct ledger *ledger)
 
 static int write_sums(struct ledger *ledger)
 {
+        sqlite3_stmt *statement;
         int r = 0;
 
         if (!ledger->sums_changed && !ledger->small_changed)
@@ -49,9 +50,11 @@ static int write_sums(struct ledger *ledger)
                 r = ledger_sums_compute(ledger->database, &ledger->sums);
         else if (ledger->small_changed)
                 r = ledger_sums_compute_small(ledger->database, &ledger->sums);
+        if (r >= 0)
+                r = ledger_statement(ledger, STATEMENT_SUMS, &statement);
         if (r < 0)
                 return r;
-        ledger_sums_bind(ledger->statement[STATEMENT_SUMS], &ledger->sums);
+        ledger_sums_bind(statement, &ledger->sums);
         r = ledger_write_entry(ledger, STATEMENT_SUMS);
         ledger->sums_known = r >= 0;
         ledger->sums_changed = ledger->small_changed = false;
