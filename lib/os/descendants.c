@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
+#include "base/text.h"
 #include "os/syscall.h"
 
 #define ROUND_USEC      (10 * USEC_PER_MSEC)
@@ -134,6 +135,39 @@ static int table_read(struct table *table)
                         r = table_add(table, entry);
         }
         return r;
+}
+
+/* As the kernel lists them. -ENOENT: this kernel keeps no such lists, or the thread has ended. */
+static int add_children_of(struct table *table, const char *thread)
+{
+        _cleanup_free_ char *path = format_string("/proc/self/task/%s/children", thread);
+        _cleanup_fclose_ FILE *list = path ? fopen(path, "re") : NULL;
+        int pid, r = 0;
+
+        if (!list)
+                return path ? -errno : -ENOMEM;
+        while (r >= 0 && fscanf(list, "%d", &pid) == 1)
+                r = table_add(table, (struct entry){.pid = pid, .parent = getpid(), .group = getpgid(pid)});
+        return r >= 0 && ferror(list) ? -EIO : r;
+}
+
+/* Our children alone, whether they have ended or not: a machine may have thousands of processes. Nobody but us
+ * takes one from the list while it is read. */
+static int table_read_children(struct table *table)
+{
+        _cleanup_(closedir_pointer) DIR *folder = opendir("/proc/self/task");
+        const struct dirent *item;
+        int r = 0;
+
+        if (!folder)
+                return -errno;
+        while (r >= 0 && (item = readdir(folder)))
+                if (item->d_name[0] != '.')
+                        r = add_children_of(table, item->d_name);
+        if (r >= 0)
+                return 0;
+        table->count = 0;
+        return table_read(table);
 }
 
 /* ---- one process */
@@ -282,7 +316,7 @@ void descendants_reap_ended(void)
 static bool reap_others(void)
 {
         struct table table = {0};
-        bool left = table_read(&table) < 0;
+        bool left = table_read_children(&table) < 0;
         int status;
 
         FOREACH_ARRAY(entry, table.entry, table.count)
