@@ -30,6 +30,14 @@ def _text_of(path):
         os.close(fd)
 
 
+def _uid_of(folder):
+    owner = os.stat(folder).st_uid
+    if owner != 0:
+        return owner
+    # Root owns the folder of a process that is not dumpable, too.
+    return int(_text_of(f"{folder}/status").partition("\nUid:")[2].split(maxsplit=1)[0])
+
+
 class Process:
     """One process at the moment it was looked at. What most looks do not need (uid, command) is read when it is asked for, and
     once; complete() reads it now."""
@@ -48,11 +56,7 @@ class Process:
 
     @functools.cached_property
     def uid(self):
-        owner = os.stat(self.folder).st_uid
-        if owner != 0:
-            return owner
-        # Root owns the folder of a process that is not dumpable, too.
-        return int(_text_of(f"{self.folder}/status").partition("\nUid:")[2].split(maxsplit=1)[0])
+        return _uid_of(self.folder)
 
     @functools.cached_property
     def command(self):
@@ -106,14 +110,16 @@ class Process:
         return f"{self.pid} {' '.join(self.command) or self.name} (state {self.state}, parent {self.ppid}, user {self.uid})"
 
 
-def find_processes(accept=lambda process: True, since=0):
+def find_processes(accept=lambda process: True, since=0, uids=None):
     """All processes for which accept(process) is true, zombies included; since: only those with this number or a higher
-    one."""
+    one; uids: only those of these users, which takes half of the time or less."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) < since:
             continue
         try:
+            if uids is not None and _uid_of(f"/proc/{name}") not in uids:
+                continue
             process = Process(int(name))
             if accept(process) and process.complete():
                 found.append(process)
@@ -179,7 +185,7 @@ class User:
 
     def processes(self):
         """Everything this user runs, with those zombies that one of its own processes has not reaped."""
-        found = find_processes(self.owns)
+        found = find_processes(self.owns, uids={self.uid})
         living = {process.pid for process in found if not process.zombie}
         return [process for process in found if not process.zombie or process.ppid in living]
 

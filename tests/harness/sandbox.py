@@ -88,7 +88,8 @@ class Sandbox:
             raise AssertionError("\n".join(trouble))
 
     def _survivors(self):
-        return find_processes(lambda process: not process.zombie and any(user.owns(process) for user in self._user))
+        return find_processes(lambda process: not process.zombie and any(user.owns(process) for user in self._user),
+                              uids={user.uid for user in self._user})
 
     def _end_survivors(self):
         try:
