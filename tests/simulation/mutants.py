@@ -10,6 +10,7 @@ A mutant whose text is not in the source any more is a failure, too: it is to fo
 """
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -222,6 +223,7 @@ def output(command, **more):
                           check=False, **more)
 
 
+@functools.cache
 def compile_command(build, name):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"])))
@@ -230,6 +232,7 @@ def compile_command(build, name):
     raise SystemExit(f"{name} is not compiled in {build}")
 
 
+@functools.cache
 def link_command(build):
     lines = output(["ninja", "-C", str(build), "-t", "commands", "tests/simulation/simulate"]).stdout.splitlines()
     return shlex.split([line for line in lines if " -o tests/simulation/simulate " in line][-1])
@@ -250,7 +253,8 @@ def make(build, name, folder):
     mutant.write_text(source.replace(text, instead))
     command = compile_command(build, path)
     command = [str(mutant) if word.endswith(path) else word for word in command if word != "-Werror"]
-    command = replaced(replaced(command, "-o", str(folder / "mutant.o")), "-MF", str(folder / "mutant.d")) + ["-w"]
+    command = replaced(replaced(command, "-o", str(folder / "mutant.o")), "-MF", str(folder / "mutant.d"))
+    command += ["-w", "-O0", "-g0"]  # one file of the program, and one run: to compile it well takes longer than it saves
     done = output(command, cwd=build)
     if done.returncode == 0:
         link = link_command(build)
