@@ -4,16 +4,20 @@
 
 #include <errno.h>
 #include <jq.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "object/fingerprint.h"
 #include "object/keyed-hash.h"
+#include "object/scan-value.h"
 #include "object/scan.h"
+#include "json/json.h"
 
 #define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
 #define MESSAGE_MAX 400
+#define TRIM_MIN    10000 /* values: some megabytes */
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:"
 
@@ -158,10 +162,9 @@ static jv make_input(const char *json, size_t size, bool partial)
 
 typedef int (*on_value_t)(jv value, void *userdata); /* takes the value; 1: no more are wanted */
 
-static int run_jq(struct jq_program *program, const char *json, size_t size, bool partial,
-                  on_value_t on_value, void *userdata, struct error *error)
+static int run_on(struct jq_program *program, jv value, on_value_t on_value, void *userdata,
+                  struct error *error)
 {
-        jv value = size > INT32_MAX ? jv_invalid() : make_input(json, size, partial);
         int r = 0;
 
         if (!jv_is_valid(value))
@@ -177,6 +180,30 @@ static int run_jq(struct jq_program *program, const char *json, size_t size, boo
                 return set_failure(error, value);
         jv_free(value);
         return jq_halted(program->state) ? error_set(error, -EBADMSG, "it halts") : 0;
+}
+
+/* jq would keep the last object until the next one, and the C library its memory, in each process that runs programs. */
+static void forget_input(struct jq_program *program, size_t values)
+{
+        jq_start(program->state, jv_null(), 0);
+        if (values > TRIM_MIN)
+                malloc_trim(0);
+}
+
+/* jq takes some 400 bytes for each {}: a tree of 40 MiB at most. */
+static int run_jq(struct jq_program *program, const char *json, size_t size, bool partial,
+                  on_value_t on_value, void *userdata, struct error *error)
+{
+        size_t values = scan_count_values(json, size);
+        int r;
+
+        if (values > JSON_BOUNDED_MAX || size > INT32_MAX)
+                return error_set(error, -E2BIG,
+                                 "the object has more than %d values (objects, lists, texts, numbers)",
+                                 JSON_BOUNDED_MAX);
+        r = run_on(program, make_input(json, size, partial), on_value, userdata, error);
+        forget_input(program, values);
+        return r;
 }
 
 static int take_truth(jv value, void *userdata)

@@ -6,7 +6,8 @@
  * LIST of built-in kinds lack them), or of an object that is known by its metadata alone, the metadata.
  * Numbers are doubles. The program comes from the configuration and is trusted; the object is not: a program
  * that fails on one object fails for that object alone, and one that never ends is found by the heartbeat of
- * its process.
+ * its process. An object with more than JSON_BOUNDED_MAX values is none for programs: they fail on it with -E2BIG, and
+ * what they say then quotes nothing of it.
  *
  * Used by watchers and workers. The supervisor does not link libjq: it lets reconciled-jq look at programs.
  */
@@ -22,12 +23,12 @@ void jq_program_free(struct jq_program *program);
 DEFINE_CLEANUP(struct jq_program *, jq_program_free);
 
 /* Whether the first value that comes out is neither false nor null; none at all is false. -EBADMSG: it
- * fails on this object, and `error` says how. */
+ * fails on this object, and `error` says how; -E2BIG. */
 int jq_program_test(struct jq_program *program, const char *json, size_t size, bool partial, bool *ret,
                     struct error *error);
 
-/* Calls for each value that comes out, which must be a string: -EBADMSG otherwise, as for what fails. A
- * negative return of the callback ends it, and is returned. */
+/* Calls for each value that comes out, which must be a string: -EBADMSG otherwise, as for what fails; -E2BIG.
+ * A negative return of the callback ends it, and is returned without an error. */
 int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
                      int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error);
 

@@ -216,3 +216,32 @@ int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size
         }
         return 0;
 }
+
+/* Behind an opening bracket: whether something is in it. */
+static bool is_filled(const char *at, const char *end)
+{
+        while (at < end && is_space(*at))
+                at++;
+        return at < end && *at != ']' && *at != '}';
+}
+
+/* A value is the first one in its brackets, or stands behind a comma. */
+size_t scan_count_values(const char *input, size_t size)
+{
+        const char *at = input, *end = input + size;
+        size_t count = 1;
+
+        for (; at < end; at++) {
+                if (*at == '"') {
+                        while ((at = find_string_end(at + 1, end)) < end && *at == '\\' && at + 1 < end)
+                                at++;
+                        if (at == end)
+                                break;
+                } else if (*at == ',') {
+                        count++;
+                } else if (*at == '[' || *at == '{') {
+                        count += is_filled(at + 1, end);
+                }
+        }
+        return count;
+}

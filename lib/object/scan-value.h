@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The innermost part of the scanner: finding the end of one value, across the borders of pieces. */
+/* The innermost part of the scanner: finding the end of one value, across the borders of pieces; and how many values there are. */
 #include "object/scan.h"
 
 /* Where the search for the end of one value stands. Zeroed: at its first byte. */
@@ -14,6 +14,8 @@ struct value_cursor {
 /* 1: the value ends before cursor->position; 0: more bytes are needed; -EBADMSG. `input` is the value's
  * start and may grow (and move) between calls. A literal ends only at the byte behind it. */
 int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size);
+/* How many values a tree of this text would have at most, itself among them; of what is no JSON, any number. */
+size_t scan_count_values(const char *input, size_t size);
 
 static inline bool is_space(char c)
 {

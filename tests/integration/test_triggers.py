@@ -171,6 +171,32 @@ def test_a_program_that_fails_on_one_object_harms_only_that(start, operator, han
 LARGE = ". " + "# " * 85_000  # more than a program may be given as an argument, less than a packet
 
 
+def peak_of(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+@pytest.mark.parametrize("role, more, told", [
+    ("watcher", {"filter": ".spec.paused != true"}, "the jq program of `filter` fails on it: {}; it counts as selected"),
+    ("watcher", {"trigger": {"jq": ".spec"}}, "the jq program of `trigger` fails on it: {}; its content without status is used"),
+    ("worker", {"trigger": {"jq": ".spec"}}, "the jq program of `trigger` fails on it: {}; its content without status is used"),
+    ("worker", {"related": [{"apiVersion": "v1", "kind": "ConfigMap", "names": ".spec.config // empty"}]},
+     "`names` of the related kind ConfigMap fails on the object: {}"),
+], ids=["filter", "trigger", "trigger-of-a-write", "names"])
+def test_no_object_becomes_a_tree_that_fills_the_memory(start, operator, handler, widgets, role, more, told):
+    handler.answer({"status": {"phase": "Ready"}})
+    start(**more)
+    widgets.create("huge", spec={"list": [{}] * 600_000})
+    sync(handler, widgets, "plain", size=1)
+    if "names" not in told:
+        handler.wait_finished(name="huge")
+        wait_until(lambda: widgets.get("huge").get("status"), "its status to be written")
+    assert operator.wait_for_log(told.format("the object has more than 100000 values (objects, lists, texts, numbers)"), key="default/huge")
+    peak = max(peak_of(process) for process in operator.children(role))
+    assert peak < 64 << 10, f"{peak} KiB at most, for an object of 2 MB"
+
+
 @pytest.mark.parametrize("more, said", [({"filter": ".spec |"}, "watches[0].filter: is not a jq program: syntax error, "),
                                         ({"filter": LARGE}, "watches[0].filter: is too large for a jq program"),
                                         ({"trigger": {"jq": "nonsense(1)"}}, "watches[0].trigger.jq: is not a jq program: nonsense/1 is not defined at line 1: nonsense(1)\n")],

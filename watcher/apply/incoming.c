@@ -236,7 +236,7 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
                         "watch %s, %s: the jq program of `%s` fails on it: %s; %s (the first such object is "
                         "named, the others are counted)",
                         watcher->config->watch, key, program,
-                        watcher->config->memory_max > 0
+                        watcher->config->memory_max > 0 && error->status != -E2BIG
                                 ? "its message is not shown: it may quote confidential content"
                                 : error_message(error),
                         instead);

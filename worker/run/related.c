@@ -117,10 +117,10 @@ static int add_of_watch(struct collection *collection, struct error *error)
                         "`names` of the related kind %s gives an object of another namespace, whose "
                         "changes would not be seen",
                         collection->watch->config->kind);
-        if (r == -EBADMSG && words.status < 0)
-                return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
+        if (words.status < 0)
+                return error_set(error, -EBADMSG, "`names` of the related kind %s fails on the object: %s",
                                  collection->watch->config->kind,
-                                 run->watch->config->confidential
+                                 run->watch->config->confidential && r != -E2BIG
                                          ? "its message is not shown: it may quote confidential content"
                                          : error_message(&words));
         return r;

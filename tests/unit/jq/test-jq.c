@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "jq/program.h"
 #include "object/keyed-hash.h"
 #include "tests/unit/valgrind.h"
@@ -177,6 +179,53 @@ static void test_of_metadata_alone_nothing_else_is_seen(void **state)
         assert_true(fingerprint(made, OBJECT("1"), false, 0) != fingerprint(made, OBJECT("2"), false, 0));
 }
 
+/* {"spec":[{},{}...]}: jq takes the most for each {}. */
+static char *object_of(size_t values)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        text_append_string(&text, "{\"metadata\":{\"name\":\"a\"},\"spec\":[{}");
+        for (size_t i = 5; i < values; i++)
+                text_append_string(&text, ",{}");
+        text_append_string(&text, "]}");
+        return text_take(&text);
+}
+
+static size_t peak_kib(void)
+{
+        struct rusage usage;
+
+        assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+        return (size_t)usage.ru_maxrss;
+}
+
+static void test_an_object_of_too_many_values(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | length > 5");
+        _cleanup_free_ char *most = object_of(100000), *more = object_of(100001), *huge = object_of(1000000);
+        size_t before _unused_ = peak_kib();
+        bool truth = false;
+
+        (void)state;
+        assert_int_equal(jq_program_test(made, most, strlen(most), false, &truth, NULL), 0);
+        assert_true(truth);
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                const char *object = i == 0 ? more : huge;
+
+                assert_int_equal(jq_program_test(made, object, strlen(object), false, &truth, &error),
+                                 -E2BIG);
+                assert_string_equal(error_message(&error),
+                                    "the object has more than 100000 values (objects, "
+                                    "lists, texts, numbers)");
+        }
+        assert_true(fingerprint(made, more, false, 1) != fingerprint(made, huge, false, 1));
+#ifndef __SANITIZE_ADDRESS__
+        if (!under_valgrind())
+                assert_in_range(peak_kib() - before, 0, 64 << 10);
+#endif
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
@@ -187,6 +236,7 @@ int main(void)
                 cmocka_unit_test(test_many_values_and_none),
                 cmocka_unit_test(test_where_it_fails_the_essence_stands_in),
                 cmocka_unit_test(test_what_grows_without_end_fails),
+                cmocka_unit_test(test_an_object_of_too_many_values),
                 cmocka_unit_test(test_of_metadata_alone_nothing_else_is_seen),
         };
 

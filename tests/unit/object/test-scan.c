@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "object/scan-list.h"
+#include "object/scan-value.h"
 #include "object/scan.h"
 
 static const char list_text[] =
@@ -517,6 +518,27 @@ static void test_agrees_with_cjson(void **state _unused_)
         }
 }
 
+static void test_values_are_counted(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t count;
+        } row[] = {
+                {"7", 1},
+                {"\"a,[{\\\",\"", 1},
+                {"[]", 1},
+                {" { \n} ", 1},
+                {"[1]", 2},
+                {"[1,[2, {}],\"\\\\\",null]", 7},
+                {"{\"a,b\":{\"c\":[[],[]]},\"d\":\"]\"}", 6},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i++)
+                assert_int_equal(scan_count_values(row[i].text, strlen(row[i].text)), row[i].count);
+        assert_int_equal(scan_count_values("[1,\"", 4), 3); /* what ends too early ends the count */
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -536,6 +558,7 @@ int main(void)
                 cmocka_unit_test(test_object),
                 cmocka_unit_test(test_walks),
                 cmocka_unit_test(test_one_member),
+                cmocka_unit_test(test_values_are_counted),
                 cmocka_unit_test(test_agrees_with_cjson),
         };
 
