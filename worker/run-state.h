@@ -70,8 +70,9 @@ struct run {
                 uint64_t fingerprint;
         } related;
 
-        struct shown shown; /* the children, as the request shows them */
-        bool presented;     /* those that the store lacks were looked for */
+        struct shown shown;  /* the children, as the request shows them */
+        size_t request_size; /* of its text, which is there until the handler is done; 0: none was built */
+        bool presented;      /* those that the store lacks were looked for */
         struct child_versions
                 versions; /* of children, that this run has written or was shown by the server */
 

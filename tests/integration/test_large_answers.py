@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tenant, through the handler, makes a worker hold: memory, and places among its runs."""
 import copy
+import os
 
 import pytest
 
@@ -26,6 +27,22 @@ for line in sys.stdin:
     print(json.dumps({"id": request["id"], "status": {"n": 1}, "children": children}))
 """
 
+# Reads all requests at once, and answers when the test has the FIFO "go" open.
+SLOW = """#!/usr/bin/python3 -u
+import json, os, sys, threading
+folder = os.path.dirname(sys.argv[0])
+
+def answer(number, name):
+    with open(folder + "/asked", "a") as file:
+        file.write(name + "\\n")
+    open(folder + "/go").close()
+    os.write(1, (json.dumps({"id": number, "status": {"seen": True}}) + "\\n").encode())
+
+for line in sys.stdin:
+    request = json.loads(line)
+    threading.Thread(target=answer, args=(request["id"], request["object"]["metadata"]["name"]), daemon=True).start()
+"""
+
 LIMIT = 100_000  # values of an answer
 SIXTEEN_MIB = 16 << 10
 
@@ -41,13 +58,16 @@ def anonymous(operator):
 
 @pytest.fixture
 def configured(operator, sandbox):
-    def configured(devserver, program, kind="exec", **more):
+    def configured(devserver, program, kind="exec", handler=(), **more):
         folder = sandbox.subfolder("handler", operator.user)
         (folder / "handler").write_text(program, encoding="utf-8")
         (folder / "handler").chmod(0o755)
         entry = watch("widgets", **more)
-        entry["handler"] = {kind: [str(folder / "handler")], "timeout": "60s"}
+        entry["handler"] = {kind: [str(folder / "handler")], "timeout": "60s", **dict(handler)}
         operator.configure(devserver, [entry], workers=1)
+        operator.handler_folder = folder
+        os.mkfifo(folder / "go")
+        (folder / "go").chmod(0o644)
         operator.start_ready().wait_synced()
         return operator
 
@@ -142,3 +162,30 @@ def test_large_writes_that_hang_leave_room_for_others(configured, devserver, wid
         wait_written(others, f"other-{number}")
     wait_until(lambda: row(operator)["queued"] == 0, "the other large ones to wait outside")
     assert row(operator)["writing"] < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["owns", "related"])
+def test_requests_with_many_large_children_leave_memory(configured, devserver, api, widgets, key):
+    config_maps = api.resource("v1", "configmaps", "default")
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    if key == "related":
+        kind["names"] = ".metadata.name + (\"-0\", \"-1\", \"-2\", \"-3\", \"-4\", \"-5\", \"-6\", \"-7\")"
+    for number in range(6):
+        owner = widgets.create(f"w-{number}", spec={})["metadata"]
+        reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": owner["name"], "uid": owner["uid"], "controller": True}
+        for part in range(8):
+            config_maps.create(f"w-{number}-{part}", ownerReferences=[reference] if key == "owns" else [], data={"filler": "x" * 900_000})
+    operator = configured(devserver, SLOW, "serve", handler={"parallel": 6}, **{key: [kind]})
+    asked = operator.handler_folder / "asked"
+
+    def names():
+        return asked.read_text(encoding="utf-8").split() if asked.exists() else []
+
+    wait_until(lambda: names(), "the first one", deadline=20)
+    for _ in range(50):  # the supervisor answers, and so the others had time
+        assert row(operator)["running"] > 0 and len(names()) <= 3, "the others wait"
+    assert anonymous(operator) < 4 * SIXTEEN_MIB, f"{anonymous(operator)} KiB while {names()} are asked about"
+    with open(asked.parent / "go", "wb"):
+        for number in range(6):
+            wait_written(widgets, f"w-{number}")

@@ -274,5 +274,7 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         if (r < 0)
                 return r;
         join_lines(out);
-        return text_append_string(out, "}\n");
+        r = text_append_string(out, "}\n");
+        run->request_size = out->size;
+        return r;
 }

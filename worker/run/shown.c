@@ -57,6 +57,7 @@ static int add_child(struct shown *shown, struct shown_child *child)
                 return -ENOMEM;
         }
         shown->item[shown->count++] = child;
+        shown->bytes += child->json ? strlen(child->json) : 0;
         return 0;
 }
 

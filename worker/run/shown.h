@@ -21,7 +21,8 @@ struct shown_child {
 struct shown {
         struct shown_child **item;
         size_t count, allocated;
-        void *index; /* tsearch */
+        size_t bytes; /* of the kept texts, in all */
+        void *index;  /* tsearch */
 };
 
 /* json: as the store, or the server, has it. is_kept: a copy is kept for the request. 0; -EBADMSG: it is no object. */
