@@ -65,8 +65,8 @@ struct run {
         char *excess;           /* why the request is too large; NULL: nothing is known against it */
         char *recorded;         /* in a replay: the request, sent in place of one that is built */
         struct {
-                char *json; /* the related objects, as an array; NULL: the watch has none */
-                size_t size;
+                bool is_known; /* the watch has such kinds, and they were looked at */
+                size_t size;   /* bytes, about, of these objects */
                 uint64_t fingerprint;
         } related;
 

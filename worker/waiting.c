@@ -221,13 +221,13 @@ static int be_patient(struct worker *worker)
 
 /* ---- what runs hold */
 
-/* Texts: the object as it was read and as the handler is given it; what is related; children that the server was asked for; all
- * of that, and the children of the stores, once more in the request; the answer, the patch that is made of it, and its request; and
- * what is recorded. A run has no large tree while it waits (run/answer.h). */
+/* Texts: the object as it was read and as the handler is given it; children that the server was asked for; the request, with all
+ * that it shows; the answer, the patch that is made of it, and its request; and what is recorded. A run has no large tree while it
+ * waits (run/answer.h). */
 static size_t bytes_of(const struct run *run)
 {
-        return 2 * run->object.json_size + run->related.size + run->shown.bytes +
-               (run->handler.done ? 0 : run->request_size) + 3 * run->answer_size + run->record.size;
+        return 2 * run->object.json_size + run->shown.bytes + (run->handler.done ? 0 : run->request_size) +
+               3 * run->answer_size + run->record.size;
 }
 
 /* It waits for the server for longer than a moment. */
@@ -477,7 +477,7 @@ int run_sleep(struct run *run, uint64_t usec, const char *why)
 /* How large requests are shows only when they are built: a process that takes several gets no other one while there is no room. */
 static bool lacks_room(const struct run *run)
 {
-        return asked_at_once(run) > 1 && held_bytes(run->worker) > HELD_MAX;
+        return asked_at_once(run) > 1 && held_bytes(run->worker) + run->related.size > HELD_MAX;
 }
 
 static bool process_is_shared(const struct worker_watch *watch, const struct run *run)

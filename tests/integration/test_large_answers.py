@@ -189,3 +189,28 @@ def test_requests_with_many_large_children_leave_memory(configured, devserver, a
     with open(asked.parent / "go", "wb"):
         for number in range(6):
             wait_written(widgets, f"w-{number}")
+
+
+# Reads its request when the test has the FIFO "go" open.
+LATE = """#!/bin/sh
+touch "${0%/*}/asked"
+: <"${0%/*}/go"
+cat >/dev/null
+echo '{"status": {"seen": true}}'
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+def test_related_objects_are_held_once(configured, devserver, api, widgets):
+    config_maps = api.resource("v1", "configmaps", "default")
+    for number in range(32):
+        config_maps.create(f"large-{number}", data={"filler": "x" * 900_000})
+    operator = configured(devserver, LATE, related=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+    before = anonymous(operator)
+    widgets.create("w", spec={})
+    wait_until((operator.handler_folder / "asked").exists, "the handler")
+    taken = anonymous(operator) - before
+    assert taken < 36 << 10, f"{taken} KiB for a request of 28 MiB"
+    with open(operator.handler_folder / "go", "wb"):
+        wait_written(widgets, "w")

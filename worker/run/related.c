@@ -12,10 +12,11 @@
 #include "worker/run/request.h"
 
 struct collection {
-        const struct run *run;
+        struct run *run;
         struct worker_watch *watch;
-        struct text json, versions;
-        size_t count;
+        struct text *json; /* NULL: they are only looked at */
+        struct text versions;
+        size_t count, size;
         size_t room;         /* bytes that the JSON may have */
         const char *foreign; /* the namespace in a name that the program may not give */
 };
@@ -27,11 +28,13 @@ static int add_related(struct collection *collection, const struct store_object 
 
         if (r < 0)
                 return r;
-        if (collection->json.size + related->json_size > collection->room)
+        collection->size += related->json_size + 1;
+        if (collection->size > collection->room)
                 return -E2BIG;
-        if (collection->count++ > 0)
-                text_append_string(&collection->json, ",");
-        request_write_with_kind(collection->watch->config, &object, &collection->json);
+        if (collection->count++ > 0 && collection->json)
+                text_append_string(collection->json, ",");
+        if (collection->json)
+                request_write_with_kind(collection->watch->config, &object, collection->json);
         if (strcmp(related->uid, collection->run->order->uid) == 0)
                 return 0; /* the object itself: each status that its run writes would cause the next run */
         return text_printf(&collection->versions, "%s %s %s\n", related->key, related->uid,
@@ -132,11 +135,12 @@ static int refuse_size(struct collection *collection, struct error *error)
         const struct run *run = collection->run;
         const char *key = run->order->key, *slash = strchr(key, '/');
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0), *text = NULL;
-        size_t bytes = strlen(run->json) + collection->json.size;
+        size_t bytes = strlen(run->json) + collection->size;
         struct store_extent extent;
         int r;
 
-        text_done(&collection->json);
+        if (collection->json)
+                text_done(collection->json); /* before anything else is done */
         r = prefix ? store_extent_prefix(collection->watch->reader, prefix, &extent) : -ENOMEM;
         if (r >= 0 && extent.count == 0) /* of the cluster */
                 r = store_extent_prefix(collection->watch->reader, "", &extent);
@@ -146,37 +150,62 @@ static int refuse_size(struct collection *collection, struct error *error)
         return text ? error_set(error, -E2BIG, "%s", text) : -ENOMEM;
 }
 
-int related_collect(struct run *run, struct error *error)
+/* *ret_any: there are such watches. */
+static int collect(struct collection *collection, bool *ret_any, struct error *error)
 {
-        size_t max = run->watch->config->request_max;
-        struct collection collection = {.run = run, .room = max > 0 ? max : SIZE_MAX};
-        struct worker *worker = run->worker;
-        bool any = false;
+        const struct record_watch *own = collection->run->watch->config;
+        struct worker *worker = collection->run->worker;
         int r = 0;
 
-        text_append_string(&collection.json, "[");
+        collection->room = own->request_max > 0 ? own->request_max : SIZE_MAX;
         for (size_t i = 0; i < worker->watch_count && r >= 0; i++) {
                 struct worker_watch *watch = &worker->watch[i];
 
-                if (!watch->config->related || strcmp(watch->config->owner, run->watch->config->name) != 0)
+                if (!watch->config->related || strcmp(watch->config->owner, own->name) != 0)
                         continue;
-                any = true;
-                collection.watch = watch;
-                r = add_of_watch(&collection, error);
+                *ret_any = true;
+                collection->watch = watch;
+                r = add_of_watch(collection, error);
                 if (r == -EBADMSG && error->status == 0)
-                        r = run_store_damaged(run, watch->config);
-                r = r == -E2BIG ? refuse_size(&collection, error) : r == -ENOENT ? 0 : r;
+                        r = run_store_damaged(collection->run, watch->config);
+                r = r == -E2BIG ? refuse_size(collection, error) : r == -ENOENT ? 0 : r;
         }
-        text_append_string(&collection.json, "]");
+        return r;
+}
+
+int related_collect(struct run *run, struct error *error)
+{
+        struct collection collection = {.run = run};
+        bool any = false;
+        int r = collect(&collection, &any, error);
+
         if (r >= 0 && any) {
                 run->related.fingerprint = keyed_hash_end(
                         keyed_hash_of(HASHED_RELATED), collection.versions.data, collection.versions.size);
-                free(run->related.json);
-                run->related.size = collection.json.size;
-                run->related.json = text_take(&collection.json);
-                r = run->related.json && !collection.versions.failed ? 0 : -ENOMEM;
+                run->related.is_known = true;
+                run->related.size = collection.size;
+                r = collection.versions.failed ? -ENOMEM : 0;
         }
-        text_done(&collection.json);
         text_done(&collection.versions);
         return r;
+}
+
+int related_write(struct run *run, struct text *out)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct collection collection = {.run = run, .json = out};
+        bool any = false;
+        int r;
+
+        if (!run->related.is_known)
+                return 0;
+        text_append_string(out, ",\"related\":[");
+        r = collect(&collection, &any, &error);
+        text_done(&collection.versions);
+        if (r == -E2BIG) { /* since they were looked at */
+                free(run->excess);
+                run->excess = strdup(error_message(&error));
+                return run->excess ? r : -ENOMEM;
+        }
+        return r < 0 ? r : text_append_string(out, "]");
 }

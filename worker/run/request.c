@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See request.h. */
+/* See request.h. Circle: related.c adds its member to the request, and writes objects as this file does. */
 #include "worker/run/request.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "object/identity.h"
 #include "store/owner.h"
 #include "store/record.h"
+#include "worker/run/related.h"
 
 #define REQUEST_VERSION 1
 
@@ -179,7 +180,7 @@ char *request_excess(const struct run *run, const struct record_watch *kind, siz
 static int give_up_owned(struct run *run, const struct owned_list *list, struct store *reader,
                          const char *prefix)
 {
-        size_t bytes = strlen(run->json) + (run->related.json ? strlen(run->related.json) : 0);
+        size_t bytes = strlen(run->json) + run->related.size;
         struct store_extent extent;
         int r;
 
@@ -198,8 +199,7 @@ static int add_owned(struct run *run, struct text *out)
         const struct worker *worker = run->worker;
         const char *key = run->order->key, *slash = strchr(key, '/');
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
-        size_t max = run->watch->config->request_max,
-               related = run->related.json ? strlen(run->related.json) : 0;
+        size_t max = run->watch->config->request_max, related = run->related.size;
         struct owned_list list = {.run = run,
                                   .out = out,
                                   .room = max == 0        ? SIZE_MAX
@@ -269,8 +269,8 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
         r = add_owned(run, out);
-        if (r >= 0 && run->related.json)
-                r = text_printf(out, ",\"related\":%s", run->related.json);
+        if (r >= 0)
+                r = related_write(run, out);
         if (r < 0)
                 return r;
         join_lines(out);

@@ -35,7 +35,6 @@ static void run_done(struct run *run)
         sd_event_source_disable_unref(run->cancel_timer);
         free(run->json);
         free(run->recorded);
-        free(run->related.json);
         shown_done(&run->shown);
         child_versions_done(&run->versions);
         free(run->excess);
