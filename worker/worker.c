@@ -102,6 +102,19 @@ static void on_warning(const char *text, const struct fiber *asker, void *userda
                 log_warning("the API server warns: %s", text);
 }
 
+/* The keyring of whoever has started the operator is not for handlers. One of another user gets one of its own (become/). */
+static void leave_keyring(void)
+{
+        int r = sys_leave_session_keyring();
+
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_warning(
+                        "handlers without a user of their own share the operator's session keyring: %s%s",
+                        strerror(-r),
+                        r == -EDQUOT ? " (the operator's user has filled its quota of keys: /proc/key-users)"
+                                     : "");
+}
+
 static int on_worker_config(struct child *child, struct message **config)
 {
         struct worker *worker = child->userdata;
@@ -120,6 +133,7 @@ static int on_worker_config(struct child *child, struct message **config)
                 return r;
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (worker; %.60s)",
                  worker->config->operator_name);
+        leave_keyring();
         r = sys_set_subreaper();
         if (r >= 0)
                 r = fibers_new(child->event, &worker->fibers);

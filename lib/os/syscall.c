@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -79,6 +80,11 @@ int sys_follow_parent(int fd, int signal)
 int sys_set_subreaper(void)
 {
         return result(prctl(PR_SET_CHILD_SUBREAPER, 1));
+}
+
+int sys_leave_session_keyring(void)
+{
+        return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ? sys_not_there(-errno) : 0;
 }
 
 int sys_set_no_new_privileges(void)

@@ -25,6 +25,9 @@ int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
 int sys_follow_parent(int fd, int signal);
 int sys_set_subreaper(void);
 int sys_set_not_dumpable(void);
+/* This process and all that it starts have a new, empty session keyring instead of the one that they inherit. -EOPNOTSUPP where
+ * keys are not to be had, as in most containers: then there is none of others' either. */
+int sys_leave_session_keyring(void);
 /* Keeps these rights in this process: programs that it starts may neither become another user nor signal
  * processes of others. */
 void sys_keep_user_rights_here(void);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """handler.environment: variables that a handler is given, without showing them to anybody else."""
+import ctypes
 import json
+import os
 
 import pytest
 
@@ -116,3 +118,45 @@ def test_a_handler_has_a_session_and_no_terminal(devserver, operator, widgets, h
     wait_until(lambda: widgets.get("a").get("status"), "the status")
     status = widgets.get("a")["status"]
     assert status["session"] == status["pid"] and status["terminal"] == "no", status
+
+
+# keyctl(), add_key()
+NUMBERS = {"x86_64": (250, 248), "aarch64": (219, 217)}.get(os.uname().machine)
+SESSION_KEYRING = -3
+
+
+def call(number, *arguments):
+    return ctypes.CDLL(None).syscall(number, *arguments)
+
+
+def has_keys():
+    return bool(NUMBERS) and call(NUMBERS[0], 0, SESSION_KEYRING, 0) >= 0  # KEYCTL_GET_KEYRING_ID
+
+
+# Of a process that serves, the request begins with {"id":1,
+COUNT_KEYS = """#!/bin/sh
+while read -r request; do
+        id=${request#'{"id":'}
+        keys=$(grep -c of-the-operator /proc/keys)
+        [ "$id" = "$request" ] || printf '{"id":%d,' "${id%%,*}"
+        [ "$id" != "$request" ] || printf '{'
+        echo '"status":{"keys":'"$keys"'}}'
+done
+"""
+
+
+@pytest.mark.only_where(has_keys(), "the kernel's keys, which most containers do not allow")
+@pytest.mark.parametrize("kind", ["exec", "serve"])
+def test_a_handler_has_no_key_of_the_operators_session(devserver, operator, widgets, sandbox, kind):
+    assert call(NUMBERS[0], 1, None) >= 0  # KEYCTL_JOIN_SESSION_KEYRING: this process has one, and so has the operator that it starts
+    assert call(NUMBERS[1], b"user", b"of-the-operator", b"secret", 6, SESSION_KEYRING) >= 0
+    folder = sandbox.subfolder("handler", operator.user)
+    (folder / "handler").write_text(COUNT_KEYS, encoding="utf-8")
+    (folder / "handler").chmod(0o755)
+    entry = watch("widgets")
+    entry["handler"] = {kind: [str(folder / "handler")]}
+    operator.configure(devserver, [entry])
+    operator.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: "keys" in widgets.get("a").get("status", {}), "the handler's status")
+    assert widgets.get("a")["status"]["keys"] == 0
