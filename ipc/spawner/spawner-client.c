@@ -53,7 +53,8 @@ int spawner_start(const char *log_target)
         if (r < 0)
                 return r;
         spawner.serial = spawner.ping = 0;
-        return descendants_spare(spawner.pid); /* handlers that are left over are ended without it */
+        return descendants_spare(spawner.pid,
+                                 DESCENDANTS_ANY); /* handlers that are left over are ended without it */
 }
 
 void spawner_ended(void)

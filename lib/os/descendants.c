@@ -27,7 +27,10 @@ struct entry {
 
 /* The children of this process that are spared; a process has one set of them. */
 static struct {
-        pid_t *pid;
+        struct spared_child {
+                pid_t pid;
+                uid_t user;
+        } * child;
         size_t count;
 } spared;
 
@@ -36,34 +39,42 @@ struct table {
         size_t count, allocated;
 };
 
-int descendants_spare(pid_t child)
+int descendants_spare(pid_t child, uid_t user)
 {
-        pid_t *grown = reallocarray(spared.pid, spared.count + 1, sizeof(*grown));
+        struct spared_child *grown = reallocarray(spared.child, spared.count + 1, sizeof(*grown));
 
         if (!grown)
                 return -ENOMEM;
-        spared.pid = grown;
-        grown[spared.count++] = child;
+        spared.child = grown;
+        grown[spared.count++] = (struct spared_child){child, user};
         return 0;
 }
 
 void descendants_spare_no_more(pid_t child)
 {
         for (size_t i = 0; i < spared.count; i++)
-                if (spared.pid[i] == child) {
-                        spared.pid[i] = spared.pid[--spared.count];
+                if (spared.child[i].pid == child) {
+                        spared.child[i] = spared.child[--spared.count];
                         break;
                 }
         if (spared.count == 0) {
-                free(spared.pid);
-                spared.pid = NULL;
+                free(spared.child);
+                spared.child = NULL;
         }
 }
 
 static bool is_spared(pid_t pid)
 {
         for (size_t i = 0; i < spared.count; i++)
-                if (spared.pid[i] == pid)
+                if (spared.child[i].pid == pid)
+                        return true;
+        return false;
+}
+
+static bool is_users_spared(uid_t user)
+{
+        for (size_t i = 0; i < spared.count; i++)
+                if (spared.child[i].user == user)
                         return true;
         return false;
 }
@@ -117,6 +128,36 @@ static bool read_process(pid_t pid, struct entry *ret)
                 return false;
         ret->zombie = state == 'Z' || state == 'X';
         return true;
+}
+
+/* DESCENDANTS_ANY: it is gone, or hidden. The owner of its files in /proc would not tell: a process can make that root. */
+static uid_t read_user(pid_t pid)
+{
+        _cleanup_close_ int fd = -1;
+        char path[64], text[1024];
+        const char *line;
+        unsigned user;
+        ssize_t size;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        size = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
+        if (size <= 0)
+                return DESCENDANTS_ANY;
+        text[size] = '\0';
+        line = strstr(text, "\nUid:");
+        return line && sscanf(line, "\nUid: %u", &user) == 1 ? (uid_t)user : DESCENDANTS_ANY;
+}
+
+/* It is of one that is spared and runs as another user: who makes such processes without a pause holds up nobody but itself. */
+static bool is_of_others(pid_t pid, uid_t user)
+{
+        uid_t its;
+
+        if (user == DESCENDANTS_ANY || spared.count == 0)
+                return false;
+        its = read_user(pid);
+        return its != user && its != DESCENDANTS_ANY && is_users_spared(its);
 }
 
 static int table_read(struct table *table)
@@ -231,7 +272,7 @@ static bool is_ours(const struct table *table, pid_t pid)
 }
 
 /* One pass a generation; nearly always parents have the lower number, and one pass is enough. */
-static size_t table_mark(struct table *table)
+static size_t table_mark(struct table *table, uid_t user)
 {
         size_t count = 0;
         bool found;
@@ -242,7 +283,7 @@ static size_t table_mark(struct table *table)
                         if (!table->entry[i].ours && !belongs_to_spared(&table->entry[i]) &&
                             is_ours(table, table->entry[i].parent)) {
                                 table->entry[i].ours = found = true;
-                                count += !table->entry[i].zombie;
+                                count += !table->entry[i].zombie && !is_of_others(table->entry[i].pid, user);
                         }
         } while (found);
         return count;
@@ -284,7 +325,7 @@ static void table_kill(const struct table *table)
         }
 }
 
-ssize_t descendants_kill(void)
+ssize_t descendants_kill(uid_t user)
 {
         struct table table = {0};
         int r = table_read(&table);
@@ -292,7 +333,7 @@ ssize_t descendants_kill(void)
 
         if (r >= 0 && table.count > 0) {
                 qsort(table.entry, table.count, sizeof(*table.entry), compare_pids);
-                count = table_mark(&table);
+                count = table_mark(&table, user);
                 table_kill(&table);
         }
         free(table.entry);
@@ -313,32 +354,40 @@ void descendants_reap_ended(void)
 /* One by one: whoever spares a child reaps it as well. A child that is reaped here may have forked after the
  * table was read, and its child is ours by now: only a pass that finds no child at all tells that none is
  * left. Nothing escapes from that: the topmost of what is left is our child, and stays until we reap it. */
-static bool reap_others(void)
+static bool reap_others(uid_t user)
 {
         struct table table = {0};
         bool left = table_read_children(&table) < 0;
         int status;
 
         FOREACH_ARRAY(entry, table.entry, table.count)
-                if (entry->parent == getpid() && !is_spared(entry->pid) &&
-                    (sys_reap(entry->pid, &status) > 0 || !is_spared(entry->group)))
-                        left = true;
+                if (entry->parent == getpid() && !is_spared(entry->pid)) {
+                        bool of_others = is_of_others(entry->pid, user);
+
+                        if ((sys_reap(entry->pid, &status) > 0 || !is_spared(entry->group)) && !of_others)
+                                left = true;
+                }
         free(table.entry);
         return left;
 }
 
-bool descendants_reap(void)
+bool descendants_reap_of(uid_t user)
 {
         pid_t pid;
         int status;
 
         if (spared.count > 0)
-                return reap_others();
+                return reap_others(user);
 
         do
                 pid = sys_reap(-1, &status);
         while (pid > 0);
         return pid == 0;
+}
+
+bool descendants_reap(void)
+{
+        return descendants_reap_of(DESCENDANTS_ANY);
 }
 
 void descendants_end(uint64_t usec)
@@ -351,7 +400,7 @@ void descendants_end(uint64_t usec)
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
         while (descendants_reap() && clock_boottime_usec() < end) {
-                (void)descendants_kill();
+                (void)descendants_kill(DESCENDANTS_ANY);
                 if (sigtimedwait(&child, NULL, &pause) == SIGCHLD)
                         taken = true;
         }

@@ -9,20 +9,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define DESCENDANTS_ANY ((uid_t)-1) /* user */
+
 /* From now on this child, what descends from it, and what is in its process group are left out of everything
  * here, as long as it lives: it serves on while others are ended. What it leaves behind when it ends is not.
+ * user: as which it runs; what has lost it as its parent, and is of this user, keeps nobody of another user waiting.
  * Negative errno: no memory. */
-int descendants_spare(pid_t child);
+int descendants_spare(pid_t child, uid_t user);
 void descendants_spare_no_more(pid_t child);
 
 /* Whether this process is one of them; true as well if that cannot be told, as of one that has ended. */
 bool descendants_may_include(pid_t pid);
 
-/* KILL to each; returns how many there are (zombies do not count), or negative errno. */
-ssize_t descendants_kill(void);
-/* Reaps what has ended. Returns whether children are left, alive or not yet reapable. True as well if, beside
- * one that is spared, something was reaped just now: it may have left a child. */
-bool descendants_reap(void);
+/* KILL to each; returns how many there are (zombies do not count) that may be of this user's, or negative errno. */
+ssize_t descendants_kill(uid_t user);
+/* Reaps what has ended. Returns whether children are left, alive or not yet reapable, that may be of this user's. True as well
+ * if, beside one that is spared, such a one was reaped just now: it may have left a child. */
+bool descendants_reap_of(uid_t user);
+bool descendants_reap(void); /* of any user */
 /* Reaps what has ended, up to the first that is spared, without a look at /proc: a zombie is a place in the
  * machine's table of processes. */
 void descendants_reap_ended(void);

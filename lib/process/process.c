@@ -131,6 +131,11 @@ static void process_finish(struct process *process)
         process->options.on_done(&result, process->options.userdata);
 }
 
+static uid_t user_of(const struct process *process)
+{
+        return process->options.user ? process->options.user->uid : geteuid();
+}
+
 static void kill_handler(struct process *process)
 {
         if (process->group)
@@ -147,7 +152,7 @@ static void kill_all(struct process *process)
         ssize_t count;
 
         kill_handler(process);
-        count = descendants_kill();
+        count = descendants_kill(user_of(process));
         if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
                 process->left_over = true;
 }
@@ -191,12 +196,35 @@ static void kill_after(struct process *process, uint64_t grace_usec)
                 on_kill(NULL, 0, process);
 }
 
+static void end_process_with(struct process *process, enum process_end end, uint64_t grace_usec);
+
+/* Whoever serves beside it as the same user may make more of what is left, without a pause: then nothing but its end helps. */
+static bool end_servers(const struct process *process)
+{
+        bool any = false;
+
+        for (struct process *other = under_way.first; other; other = other->next)
+                if (other != process && other->options.on_output && other->end == PROCESS_EXITED &&
+                    user_of(other) == user_of(process)) {
+                        other->options.on_line("(it is ended: processes that have lost their parent keep "
+                                               "another handler's run from its end, and may be its own)",
+                                               other->options.userdata);
+                        end_process_with(other, PROCESS_ENDED, 0);
+                        any = true;
+                }
+        return any;
+}
+
 /* A process that KILL does not end (of another user by a setuid program, or stuck in the kernel) keeps the
  * run: two of one object must not meet. But it is said, and asked less often. */
 static uint64_t sweep_pause(struct process *process)
 {
         if (process->killed_since == 0 || clock_boottime_usec() - process->killed_since < STUCK_USEC)
                 return SWEEP_USEC;
+        if (!process->stuck && end_servers(process)) {
+                process->killed_since = clock_boottime_usec();
+                return SWEEP_USEC;
+        }
         if (!process->stuck)
                 process->options.on_line("(a process that the handler started survives SIGKILL: does it run "
                                          "as another user? The run waits for its end)",
@@ -211,7 +239,7 @@ static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userd
         struct process *process = userdata;
         int r;
 
-        if (!descendants_reap()) {
+        if (!descendants_reap_of(user_of(process))) {
                 process_finish(process);
                 return 0;
         }
@@ -230,7 +258,7 @@ static int sweep_later(struct process *process, uint64_t usec)
 /* Mostly nothing is left behind, and no timer is needed. */
 static void end_descendants(struct process *process)
 {
-        if (!descendants_reap()) {
+        if (!descendants_reap_of(user_of(process))) {
                 process_finish(process);
                 return;
         }
@@ -550,7 +578,7 @@ static int process_launch(struct process *process)
         }
         /* From the end of others: one that serves another watch may die while this one runs. */
         if (r >= 0)
-                r = descendants_spare(process->pid);
+                r = descendants_spare(process->pid, user_of(process));
         if (r >= 0)
                 r = add_sources(process);
         return r < 0 ? r : stream_send_input(process);

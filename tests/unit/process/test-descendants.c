@@ -10,7 +10,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +31,7 @@ static sd_event *event;
 struct script {
         struct process *process;
         struct text input;
-        bool ready, done;
+        bool ready, done, ended_for_it;
 };
 
 static void on_line(const char *line, void *userdata)
@@ -35,6 +39,12 @@ static void on_line(const char *line, void *userdata)
         struct script *script = userdata;
 
         script->ready = script->ready || strcmp(line, "ready") == 0;
+        script->ended_for_it = script->ended_for_it || strstr(line, "it is ended: processes that");
+}
+
+static void on_output(const char *line _unused_, size_t size _unused_, bool cut _unused_,
+                      void *userdata _unused_)
+{
 }
 
 static void on_done(const struct process_result *result, void *userdata)
@@ -45,7 +55,7 @@ static void on_done(const struct process_result *result, void *userdata)
         script->done = true;
 }
 
-static void start(struct script *script, char *text)
+static void start_as(struct script *script, char *text, const struct process_user *user, bool serves)
 {
         char *argument[] = {(char[]){"/bin/bash"}, (char[]){"-c"}, text, NULL};
         char *environment[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL};
@@ -53,13 +63,20 @@ static void start(struct script *script, char *text)
                 .argument = argument,
                 .environment = environment,
                 .input = &script->input,
-                .timeout_usec = LONG_USEC,
+                .timeout_usec = serves ? 0 : LONG_USEC,
+                .user = user,
+                .on_output = serves ? on_output : NULL,
                 .on_line = on_line,
                 .on_done = on_done,
                 .userdata = script,
         };
 
         assert_int_equal(process_start(event, &options, &script->process), 0);
+}
+
+static void start(struct script *script, char *text)
+{
+        start_as(script, text, NULL, false);
 }
 
 static void turn(void)
@@ -147,17 +164,116 @@ static void test_orphans_are_reaped_during_a_run(void **state)
         wait_done(&script);
 }
 
+/* Each of four makes processes that lose their parent, and live for a moment in a session of their own. */
+static void make_orphans(void)
+{
+        const struct itimerval life = {.it_value = {.tv_usec = 50000}};
+
+        (void)!write(STDERR_FILENO, "ready\n", 6);
+        for (int i = 0; i < 3 && fork() != 0; i++)
+                ;
+        for (;;) {
+                pid_t child = fork();
+
+                if (child == 0) {
+                        if (fork() == 0 && setsid() > 0) {
+                                close(STDIN_FILENO);
+                                close(STDOUT_FILENO);
+                                close(STDERR_FILENO);
+                                setitimer(ITIMER_REAL, &life, NULL);
+                                pause();
+                        }
+                        _exit(0);
+                }
+                if (child > 0)
+                        waitpid(child, NULL, 0);
+        }
+}
+
+/* Where every user may execute it. */
+static void copy_program(char *path)
+{
+        int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkstemp(path);
+
+        assert_true(from >= 0 && to >= 0);
+        while (sendfile(to, from, NULL, 1 << 20) > 0)
+                ;
+        assert_int_equal(fchmod(to, 0755), 0);
+        close(from);
+        close(to);
+}
+
+/* Its group is spared, and what has lost its parent shows nobody whose it was. */
+static void start_orphans(struct script *script, const struct process_user *user)
+{
+        char path[] = "/tmp/test-descendants-XXXXXX", text[80];
+
+        copy_program(path);
+        snprintf(text, sizeof(text), "exec %s orphans", path);
+        start_as(script, text, user, true);
+        while (!script->ready && !script->done)
+                turn();
+        assert_int_equal(unlink(path), 0);
+        assert_false(script->done);
+}
+
+static void test_orphans_of_another_user_hold_up_no_run(void **state)
+{
+        static const struct process_user one = {.uid = 65531, .gid = 65531},
+                                         two = {.uid = 65532, .gid = 65532};
+        struct script orphans = {0};
+
+        (void)state;
+        if (geteuid() != 0)
+                skip();
+        start_orphans(&orphans, &one);
+        for (int i = 0; i < 5; i++) {
+                struct script script = {0};
+                uint64_t since = clock_boottime_usec();
+
+                start_as(&script, (char[]){"exit 0"}, &two, false);
+                wait_done(&script);
+                assert_true(clock_boottime_usec() - since < 4 * USEC_PER_SEC);
+        }
+        assert_false(orphans.ended_for_it);
+        process_end(orphans.process, 0);
+        wait_done(&orphans);
+}
+
+/* Where a moment comes without an orphan, the run is over before. */
+static void test_orphans_of_the_same_user_are_ended_with_their_maker(void **state)
+{
+        struct script orphans = {0};
+
+        (void)state;
+        start_orphans(&orphans, NULL);
+        for (int i = 0; i < 3 && !orphans.ended_for_it; i++) {
+                struct script script = {0};
+                uint64_t since = clock_boottime_usec();
+
+                start(&script, (char[]){"exit 0"});
+                wait_done(&script);
+                assert_true(clock_boottime_usec() - since < LONG_USEC);
+        }
+        process_end(orphans.process, 0);
+        wait_done(&orphans);
+}
+
 int main(int count, char *argument[])
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_hopping_process_is_ended_beside_another),
                 cmocka_unit_test(test_orphans_are_reaped_during_a_run),
+                cmocka_unit_test(test_orphans_of_another_user_hold_up_no_run),
+                cmocka_unit_test(test_orphans_of_the_same_user_are_ended_with_their_maker),
         };
         sigset_t mask;
         int r;
 
         if (count > 1 && strcmp(argument[1], "hop") == 0)
                 hop();
+        if (count > 1 && strcmp(argument[1], "orphans") == 0)
+                make_orphans();
         /* As child_init() does it for a worker. */
         sigemptyset(&mask);
         sigaddset(&mask, SIGCHLD);

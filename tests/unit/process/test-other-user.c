@@ -129,7 +129,7 @@ static void test_another_user_who_holds_up_the_start(void **state)
         assert_int_equal(fchmod(fd, 0700), 0);
         close(fd);
         holder = hold_by_lease(path);
-        assert_int_equal(descendants_spare(holder), 0);
+        assert_int_equal(descendants_spare(holder, DESCENDANTS_ANY), 0);
         start_as_other(fixture, path, 300 * USEC_PER_MSEC);
         assert_true(clock_boottime_usec() - fixture->started < 10 * USEC_PER_SEC);
         wait_done(fixture);
@@ -205,7 +205,7 @@ static void test_another_user_who_has_filled_its_quota_of_keys(void **state)
         holder = fork();
         if (holder == 0)
                 _exit(fill_quota(ready[1]));
-        assert_int_equal(descendants_spare(holder), 0);
+        assert_int_equal(descendants_spare(holder, DESCENDANTS_ANY), 0);
         close(ready[1]);
         assert_int_equal(read(ready[0], &byte, 1), 1);
         close(ready[0]);
