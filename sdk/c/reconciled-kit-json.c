@@ -316,12 +316,20 @@ static struct rk_value *parse_argument(struct parser *parser)
         return make_text(parser->memory, KIND_NUMBER, text, strlen(text));
 }
 
+/* A C string would be cut at a NUL, and pass for the key before it, which a schema may have checked. */
+static bool has_nul(const struct rk_value *text)
+{
+        return memchr(text->text, '\0', text->size);
+}
+
 static struct rk_value *parse_key(struct parser *parser)
 {
         struct rk_value *key;
 
-        if (look(parser) == '"' || (parser->arguments && look(parser) == '\''))
-                return parse_string(parser);
+        if (look(parser) == '"' || (parser->arguments && look(parser) == '\'')) {
+                key = parse_string(parser);
+                return key && has_nul(key) ? wrong(parser, "a NUL in a key") : key;
+        }
         if (parser->arguments && take(parser, "%s")) {
                 parser->at--;
                 key = parse_argument(parser);
@@ -515,7 +523,7 @@ const struct rk_value *rk_get(const struct rk_value *object, const char *key)
 
 const char *rk_text(const struct rk_value *value, const char *otherwise)
 {
-        return is(value, KIND_STRING) ? value->text : otherwise;
+        return is(value, KIND_STRING) && !has_nul(value) ? value->text : otherwise;
 }
 
 long long rk_integer(const struct rk_value *value, long long otherwise)

@@ -83,9 +83,10 @@ __attribute__((format(printf, 1, 2))) void rk_error(const char *format, ...);
 /* ---- reading: NULL is taken for a value that is not there */
 
 const struct rk_value *rk_get(const struct rk_value *object, const char *key);
-const char *rk_text(const struct rk_value *value, const char *otherwise); /* if it is no string */
-long long rk_integer(const struct rk_value *value, long long otherwise);  /* if it is no integer that fits */
-double rk_number(const struct rk_value *value, double otherwise);         /* if it is no number */
+const char *rk_text(const struct rk_value *value,
+                    const char *otherwise); /* if it is no string, or holds a NUL */
+long long rk_integer(const struct rk_value *value, long long otherwise); /* if it is no integer that fits */
+double rk_number(const struct rk_value *value, double otherwise);        /* if it is no number */
 bool rk_boolean(const struct rk_value *value, bool otherwise); /* if it is neither true nor false */
 bool rk_is_null(const struct rk_value *value);                 /* null, or not there */
 size_t rk_count(const struct rk_value *list);                  /* entries, or members of an object */

@@ -99,6 +99,15 @@ def test_an_object_that_cannot_be_read_fails_alone(session, language):
 
 
 @pytest.mark.plain_only("the handler is no program of ours")
+def test_no_nul_cuts_a_member_short_in_c(session):
+    harmless, wrong = r'{"size":1,"text":"C:\\u0000"}', r'{"size":1,"text":"C:\u0000"}'
+    first, second, third = served(session, "c", [request_for(7, wrong), request_for(8, r'{"size\u0000":1}'), request_for(9, harmless)])
+    for answer, number in ((first, 7), (second, 8)):
+        assert answer == {"id": number, "error": "the request cannot be read", "permanent": True}
+    assert third == {"id": 9, "status": {"phase": "Ready"}}
+
+
+@pytest.mark.plain_only("the handler is no program of ours")
 @pytest.mark.slow
 @pytest.mark.xdist_group("kit-go")
 def test_members_that_only_look_like_the_fields(session):

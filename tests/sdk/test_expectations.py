@@ -103,6 +103,17 @@ def test_what_cannot_be_read_harms_itself_alone(probe, depth):
     assert probe.ask(ask_for("nothing", id=8)) == {"id": 8}
 
 
+def test_a_member_with_a_nul_is_no_other_one(probe):
+    """Which the schema does not know, where it has checked the other one."""
+    request = ask_for("nothing", id=7)
+    request["object"]["spec"] = {"do\0": "text", "text": "of the member with a NUL", "do": "nothing"}
+    answer = probe.ask({"id": request.pop("id"), **request})  # as the operator writes it
+    if answer != {"id": 7}:
+        assert answer == {"id": 7, "error": answer["error"], "permanent": True}
+        assert answer["error"].startswith("the request cannot be read: ")
+    assert probe.ask(ask_for("nothing", id=8)) == {"id": 8}
+
+
 @pytest.mark.parametrize("rest", ["", '"action": ', '"action": 1}', '"action": "reconcile"'])
 def test_a_broken_request_with_an_id_is_answered(probe, rest):
     probe.process.stdin.write(b'{"id": 7, ' + rest.encode() + b"\n")
