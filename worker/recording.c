@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/throttle.h"
 #include "kube/path.h"
+#include "object/scan-value.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "worker/confidential.h"
@@ -110,6 +111,95 @@ static void append_on_one_line(struct text *out, const char *bytes, size_t size)
                         out->data[i] = ' ';
 }
 
+/* ---- what is larger than a tree may be: a request with many objects, an answer that is refused. Its members, and the elements of
+ * those that are lists, are read one by one, and what is too large by itself is left out. */
+
+static int append_piece(const struct worker *worker, struct text *out, struct span piece, bool *ret_redacted)
+{
+        bool too_large = scan_count_values(piece.start, piece.size) > JSON_SERVED_MAX;
+        _cleanup_json_ cJSON *tree = too_large ? NULL : json_parse_served(piece.start, piece.size);
+        _cleanup_free_ char *left = NULL;
+
+        if (!tree && !too_large)
+                return -EBADMSG;
+        if (tree && !redact(worker, tree)) {
+                append_on_one_line(out, piece.start, piece.size);
+                return 0;
+        }
+        *ret_redacted = true;
+        left = tree ? cJSON_PrintUnformatted(tree) : NULL;
+        return text_append_string(out, left ? left : "null");
+}
+
+static int append_elements(const struct worker *worker, struct text *out, struct span list,
+                           bool *ret_redacted)
+{
+        struct scan_walk walk;
+        bool any = false;
+
+        text_append_string(out, "[");
+        SCAN_ELEMENTS(walk, list) {
+                text_append_string(out, any ? "," : "");
+                any = true;
+                if (append_piece(worker, out, walk.value, ret_redacted) < 0)
+                        return -EBADMSG;
+        }
+        text_append_string(out, "]");
+        return walk.status;
+}
+
+static int append_members(const struct worker *worker, struct text *out, struct span object,
+                          bool *ret_redacted)
+{
+        struct scan_walk walk;
+        bool any = false;
+        int r = 0;
+
+        text_append_string(out, "{");
+        SCAN_MEMBERS(walk, object) {
+                text_append_string(out, any ? "," : "");
+                any = true;
+                r = append_piece(worker, out, walk.key, ret_redacted);
+                text_append_string(out, ":");
+                if (r >= 0)
+                        r = walk.value.start[0] == '['
+                                    ? append_elements(worker, out, walk.value, ret_redacted)
+                                    : append_piece(worker, out, walk.value, ret_redacted);
+                if (r < 0)
+                        return r;
+        }
+        text_append_string(out, "}");
+        return walk.status;
+}
+
+/* A list of Secrets says at its beginning what its items are. */
+static bool is_large_secret(const struct worker *worker, struct span object)
+{
+        struct span version = scan_get(object, "apiVersion"), kind = scan_get(object, "kind");
+        _cleanup_free_ char *text =
+                format_string("{\"apiVersion\":%.*s,\"kind\":%.*s}", version.start ? (int)version.size : 2,
+                              version.start ? version.start : "\"\"", kind.start ? (int)kind.size : 2,
+                              kind.start ? kind.start : "\"\"");
+        _cleanup_json_ cJSON *tree = text ? json_parse_bounded(text, strlen(text)) : NULL;
+
+        return !tree || is_to_go(worker, tree);
+}
+
+static void append_large(const struct worker *worker, struct text *out, struct span whole,
+                         bool *ret_redacted)
+{
+        size_t before = out->size;
+        bool is_object = whole.size > 0 && whole.start[0] == '{';
+
+        if (is_object && !is_large_secret(worker, whole) &&
+            append_members(worker, out, whole, ret_redacted) >= 0)
+                return;
+        if (!out->failed)
+                out->size = before;
+        *ret_redacted = true;
+        text_append_string(out, "null");
+}
+
 static void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
                           bool confidential, bool *ret_redacted)
 {
@@ -123,7 +213,13 @@ static void redact_append(const struct worker *worker, struct text *out, const c
                 text_append_string(out, "null");
                 return;
         }
-        tree = json_parse(bytes, size);
+        if (scan_count_values(bytes, size) > JSON_SERVED_MAX) {
+                struct span whole = {bytes + skip_space(bytes, size, 0), size - skip_space(bytes, size, 0)};
+
+                append_large(worker, out, confidential ? (struct span){0} : whole, ret_redacted);
+                return;
+        }
+        tree = json_parse_served(bytes, size);
         if (!tree || (confidential && !cJSON_IsObject(tree))) {
                 /* A text that merely begins like JSON could hold anything. */
                 *ret_redacted = *ret_redacted || suspect;

@@ -210,6 +210,11 @@ def recorded(devserver, operator, sandbox, widgets):
     return record
 
 
+def peak_of(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
 def records(folder):
     return [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             for path in sorted(folder.glob("*.jsonl"))] if folder.exists() else []
@@ -318,6 +323,30 @@ def test_no_secret_is_recorded_and_its_runs_are_replayed(operator, handler, by_h
     script.write_text(PASSWORD_ONCE.replace('"p": password', '"q": password'), encoding="utf-8")
     shown = by_hand("replay", folder, expect=1).stdout
     assert "hunter2" not in shown and f"{len(kept)} different" in shown, shown
+
+
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+def test_a_large_request_is_recorded_in_parts(operator, handler, recorded, api):
+    """A tree of all of it would take a hundred times as much as its text."""
+    peaks = []
+
+    def finished():
+        peaks.extend(peak_of(process) for process in operator.children("worker"))
+        return records(recorded.folder)
+
+    handler.answer({"status": {"size": 7}})
+    secrets, maps = api.resource("v1", "secrets", "default"), api.resource("v1", "configmaps", "default")
+    secrets.create("s", data={"p": "aHVudGVyMg=="})
+    maps.create(body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "huge"}, "data": {str(n): "" for n in range(90_000)}})
+    for name in "abc":
+        maps.create(body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {str(n): "" for n in range(60_000)}})
+    related = [{"apiVersion": "v1", "kind": kind} for kind in ("Secret", "ConfigMap")]
+    folder = recorded([watch("widgets", handler, related=related)], ["w"], finished)
+    _, request, answer, _ = records(folder)[0]
+    shown = {each["metadata"]["name"]: each for each in request["body"]["related"]}
+    assert request["redacted"] and shown["s"]["data"] == {"p": "cmVkYWN0ZWQ="} and len(shown["a"]["data"]) == 60_000
+    assert request["body"]["object"]["metadata"]["name"] == "w" and answer["body"] == {"status": {"size": 7}}
+    assert max(peaks) < 64 << 10, f"{max(peaks)} KiB at most"
 
 
 def test_runs_of_a_watch_of_secrets_are_left_out(handler, by_hand, recorded, api):
