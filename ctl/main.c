@@ -236,8 +236,9 @@ static int verb_run(const struct options *options, int count, char **argument)
                         "run takes a command with --tty only; --object says what the handler is run for");
         run.command = count > 0 ? argument : NULL;
         run.json = options->json;
-        return run.object ? ctl_run(&run)
-                          : usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
+        return run.object || run.watch
+                       ? ctl_run(&run)
+                       : usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
 }
 
 static int verb_replay(const struct options *options, int count _unused_, char **argument)
@@ -325,7 +326,8 @@ static const struct verb verb[] = {
         {"run", "run a handler without an operator", "jcWOPT", &of_run, verb_run,
          "--object FILE|KEY [--tty [-- COMMAND...]]",
          "Runs one handler and shows what it writes: of FILE on a server in memory, of KEY\n"
-         "(namespace/name) on the cluster, kept only with --apply. With --tty the handler, or\n"
+         "(namespace/name) on the cluster, kept only with --apply; a schedule (--watch NAME)\n"
+         "needs no object. With --tty the handler, or\n"
          "COMMAND in its place, has the terminal, and all the time that it wants"},
         {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},

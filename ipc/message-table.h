@@ -126,7 +126,7 @@
         STR(uid)
 
 /* A watch whose finalizer is on an object. left: the API server says that it does not select the object. */
-/* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
+/* A watch as a worker needs to know it. own_action: "schedule" or "startup" if its object is the operator's own, else "". owner: of a watch of owned objects the watch of their owners, else
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
  * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
  * rollback: what a failed attempt did to children is undone, within
@@ -145,6 +145,7 @@
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
+        STR(own_action)                                                                                     \
         STR(owner)                                                                                          \
         BOOL(related)                                                                                       \
         STR(related_names)                                                                                  \
@@ -485,12 +486,15 @@
  * its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk. slot_file,
  * slot: where it notes which object it is reading (lib/os/slot.h); "" = nowhere. owner_kind: of a watch of
  * owned objects: their changes are announced as changes of owners of this kind; "" otherwise; related: they
- * are not owned: their own keys are announced. */
+ * are not owned: their own keys are announced. own_name: its one object, a ConfigMap that the watcher makes, in the only
+ * namespace that it has; "": others make its objects; own_action: what its handler is told (run_told_action()). */
 #define MESSAGE_config_watcher_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
+        STR(own_name)                                                                                       \
+        STR(own_action)                                                                                     \
         LIST(string, namespace)                                                                             \
         STR(label_selector)                                                                                 \
         STR(field_selector)                                                                                 \

@@ -622,3 +622,8 @@ bool run_result_is_run(enum run_result result)
 
 NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
 NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")
+
+const char *run_told_action(enum run_action action, const char *own)
+{
+        return action == ACTION_RECONCILE && own[0] ? own : run_action_name(action);
+}

@@ -18,7 +18,7 @@
 #include "ipc/role.h"
 #include "ipc/run-reason.h"
 
-#define PROTOCOL_VERSION UINT64_C(5)
+#define PROTOCOL_VERSION UINT64_C(6)
 
 enum message_type {
         MESSAGE_INVALID,
@@ -117,6 +117,8 @@ enum child_write {
 const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
+/* As handlers are told. own: own_action of the watch. */
+const char *run_told_action(enum run_action action, const char *own);
 const char *run_result_name(enum run_result result); /* "success", "retry" ... */
 bool run_result_is_run(enum run_result result);      /* false: RESULT_RETURNED */
 const char *child_write_name(enum child_write what); /* "created", "changed" ... */

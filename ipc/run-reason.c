@@ -27,6 +27,7 @@ static const char *const reason_name[RUN_REASON_COUNT] = {
         [RUN_SETTLING] = "settling",
         [RUN_REQUEUE_AFTER] = "requeueAfter",
         [RUN_RESYNC] = "resync",
+        [RUN_SCHEDULED] = "scheduled",
         [RUN_REQUESTED] = "requested",
         [RUN_TRIED] = "by hand",
         [RUN_RELEASE] = "release",

@@ -32,6 +32,7 @@ enum run_reason {
         RUN_SETTLING,
         RUN_REQUEUE_AFTER,
         RUN_RESYNC,
+        RUN_SCHEDULED, /* its time has come (`schedules`) */
         RUN_REQUESTED, /* by hand */
         RUN_TRIED,     /* by hand as well, of a worker that reconciledctl has started for it */
         RUN_RELEASE,   /* from here on no handler runs */

@@ -11,6 +11,7 @@
 #include "children/child-process.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
+#include "supervisor/carry-out.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/state-folder.h"
@@ -107,6 +108,8 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         if (ledger_clock_is_stale(supervisor))
                 state_folder_note_time(supervisor);
         rest_if_idle(supervisor);
+        effects_tell_time(supervisor);
+        controller_see_clock(&supervisor->controller);
         r = sd_event_source_set_time_relative(source, until_next_check(supervisor->config, longest));
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

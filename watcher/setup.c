@@ -15,6 +15,7 @@
 #include "watcher/asking.h"
 #include "watcher/failures.h"
 #include "watcher/list/transitions.h"
+#include "watcher/own-object.h"
 #include "watcher/store-failure.h"
 #include "watcher/stream/resume.h"
 
@@ -244,6 +245,7 @@ static void find_out(void *userdata) _suspends_
         if (r < 0 || watcher_is_over(watcher))
                 return;
         streams_start(watcher);
+        own_object_keep(watcher);
         verification_continue(watcher); /* another cluster's answers would have been worth nothing */
 }
 

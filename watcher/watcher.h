@@ -46,6 +46,8 @@ struct watcher {
                 struct fiber *asleep; /* the same, until the next attempt */
                 bool refreshed;       /* a fresh credential was tried at once */
         } setup;                      /* setup.c */
+        struct fiber *own; /* makes the object of the operator's own; NULL: the watch has none, or not yet */
+        struct fiber *own_asleep; /* the same, while the object is there */
         bool discovered, versioned, identified;
         struct kube_resource resource;
         unsigned server_minor; /* of version 1; 0: unknown */

@@ -384,7 +384,7 @@ void recording_request(struct run *run, const struct text *request)
         json_string(lines, "watch", run->order->watch);
         json_string(lines, "key", run->order->key);
         json_string(lines, "uid", run->order->uid);
-        json_string(lines, "action", run_action_name(run->action));
+        json_string(lines, "action", run_told_action(run->action, run->watch->config->own_action));
         json_string(lines, "reason", run_reason_name(run->order->reason));
         json_uint64(lines, "attempt", run->order->attempt);
         json_uint64(lines, "time", clock_realtime_usec());

@@ -105,7 +105,8 @@ void run_log_line(const char *line, void *userdata)
         log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
                   LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
                              {"RECONCILED_UID", run->order->uid},
-                             {"RECONCILED_ACTION", run_action_name(run->action)},
+                             {"RECONCILED_ACTION",
+                              run_told_action(run->action, run->watch->config->own_action)},
                              {"RECONCILED_ATTEMPT", attempt}, {"RECONCILED_RUN", sequence}),
                   "%s", line);
 }

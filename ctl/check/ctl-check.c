@@ -121,7 +121,7 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
         _cleanup_text_ struct text names = TEXT_EMPTY;
 
         for (size_t i = 0; i < config->watch_count; i++)
-                if (!config->watch[i].owner && !config->watch[i].finalizer)
+                if (!config->watch[i].owner && !config->watch[i].own && !config->watch[i].finalizer)
                         text_printf(&names, "%s%s", names.size > 0 ? ", " : "", config->watch[i].name);
         if (names.size > 0)
                 add_note(notes,
@@ -140,7 +140,7 @@ static void add_children_notes(cJSON *notes, const struct config *config)
                 for (size_t k = 0; k < watch->answers_count; k++)
                         text_printf(&kinds, "%s%s %s", k > 0 ? ", " : "", watch->answers[k].api_version,
                                     watch->answers[k].kind);
-                if (kinds.size > 0)
+                if (kinds.size > 0 && !watch->own)
                         add_note(notes,
                                  "children of watch %s may be of %s; a change of one runs its owner only if "
                                  "`owns` names the kind",

@@ -353,11 +353,14 @@ static void add_rules(const struct rbac_options *options, const struct config *c
         }
         find_plural(options, watch->api_version, watch->kind, plural, sizeof(plural));
         snprintf(status, sizeof(status), "%s/status", plural);
-        snprintf(comment, sizeof(comment), "watch %s", watch->name);
+        snprintf(comment, sizeof(comment), watch->own ? "the operator's own object of %s" : "watch %s",
+                 watch->name);
         if (is_watched_in(watch, place)) {
-                add_rule(rules,
-                         &(struct rule){comment, watch->api_version, plural, NULL, "get list watch patch"});
-                add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
+                add_rule(rules, &(struct rule){comment, watch->api_version, plural, NULL,
+                                               watch->own ? "get list watch create patch"
+                                                          : "get list watch patch"});
+                if (!watch->own) /* a ConfigMap has no status */
+                        add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
                 add_finalizers_rule(watch, plural, rules);
         }
         add_answers_rules(options, watch, place, rules);

@@ -82,6 +82,13 @@ static bool say_awaits(const struct facts *facts, struct text *text)
 {
         const char *other = json_text(facts->watch, "waitsFor");
 
+        if (!other[0] && ctl_is(facts->watch, "startupAwaited")) {
+                text_append_string(
+                        text,
+                        "all watches wait until the handler of `startup` has succeeded; `reconciledctl status` "
+                        "shows whether it fails");
+                return true;
+        }
         if (!other[0])
                 return false;
         text_printf(

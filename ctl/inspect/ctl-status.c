@@ -106,6 +106,8 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                        ctl_since(watch, "behindSince", buffer, sizeof(buffer)));
         if (json_text(watch, "waitsFor")[0])
                 printf("    its runs wait until watch %s is in sync\n", json_text(watch, "waitsFor"));
+        if (ctl_is(watch, "startupAwaited"))
+                puts("    its runs wait until the handler of `startup` has succeeded");
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",

@@ -6,6 +6,7 @@
  */
 #include "ctl/session/ctl-run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -265,13 +266,23 @@ struct server {
         char *kubeconfig;
 };
 
-/* account: "namespace/name" of the service account that the handler is to be; NULL: none. */
+/* file: may be NULL. account: "namespace/name" of the service account that the handler is to be; NULL: none. */
 _noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *token,
-                                   const char *file, const char *namespaces, const char *account, int output,
+                                   const char *namespaces, const char *file, const char *account, int output,
                                    pid_t parent)
 {
+        const char *argument[12] = {path,  "--kubeconfig", kubeconfig, "--token-file",
+                                    token, "--load-as-is", "--load",   namespaces};
+        size_t count = 8;
         sigset_t none;
 
+        if (file)
+                argument[count++] = file;
+        if (account) {
+                argument[count++] = "--service-account";
+                argument[count++] = account;
+        }
+        assert(count < ELEMENTS(argument));
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         (void)setpgid(0, 0); /* Ctrl-C is not for it */
@@ -279,8 +290,7 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
         dup2(output, STDOUT_FILENO);
-        execl(path, path, "--kubeconfig", kubeconfig, "--token-file", token, "--load-as-is", "--load", file,
-              namespaces, account ? "--service-account" : NULL, account, (char *)NULL);
+        execv(path, (char *const *)(uintptr_t)argument);
         _exit(127);
 }
 
@@ -305,6 +315,13 @@ static int account_of(const struct config_watch *watch, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
+/* The ConfigMap of a schedule or of `startup`, which an operator would make. */
+static void write_own_object(FILE *file, const struct config_watch *watch)
+{
+        fprintf(file, "---\napiVersion: %s\nkind: %s\nmetadata: {name: \"%s\", namespace: \"%s\"}\n",
+                watch->api_version, watch->kind, watch->own_name, watch->namespace[0]);
+}
+
 /* A file with the namespaces that `children.namespaces` names: real clusters have them. Those of the objects are
  * made by the server. */
 static int write_namespaces(const char *path, const struct config_watch *watch)
@@ -318,6 +335,8 @@ static int write_namespaces(const char *path, const struct config_watch *watch)
                 if (!strpbrk(watch->child_namespace[i], "*?!"))
                         fprintf(file, "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: \"%s\"}\n",
                                 watch->child_namespace[i]);
+        if (watch->own)
+                write_own_object(file, watch);
         failed = fflush(file) != 0;
         return failed ? -EIO : 0;
 }
@@ -371,7 +390,7 @@ static int server_start(struct server *server, const char *folder, const char *f
         parent = getpid();
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, server->kubeconfig, token, file, namespaces, account, output[1], parent);
+                exec_server(path, server->kubeconfig, token, namespaces, file, account, output[1], parent);
         close(output[1]);
         ready = server->pid > 0 && await_server(output[0]);
         close(output[0]);
@@ -407,11 +426,12 @@ static const struct config_watch *find_watch(const struct config *config, const 
         return found;
 }
 
+/* Without an object, the ConfigMap of a schedule or of `startup` is enough: a file of it alone is meant. */
 static bool is_file(const char *object)
 {
         struct stat st;
 
-        return stat(object, &st) == 0 && S_ISREG(st.st_mode);
+        return !object || (stat(object, &st) == 0 && S_ISREG(st.st_mode));
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -434,7 +454,7 @@ static bool is_missing_file(const char *object)
         struct stat st;
         int r;
 
-        if (!is_meant_as_file(object) || is_file(object))
+        if (!object || !is_meant_as_file(object) || is_file(object))
                 return false;
         r = stat(object, &st);
         fprintf(stderr, "reconciledctl: %s: %s\n", object,
@@ -523,6 +543,12 @@ int ctl_run(const struct ctl_run_options *options)
         session_options.watch = find_watch(config, options->watch);
         if (!session_options.watch)
                 return EXIT_CODE_USAGE;
+        if (!options->object && !session_options.watch->own) {
+                fputs("reconciledctl: run: --object FILE|KEY says which object is meant; only a schedule and `startup` need "
+                      "none\n",
+                      stderr);
+                return EXIT_CODE_USAGE;
+        }
         obstacle = options->tty ? tty_obstacle(session_options.watch) : NULL;
         if (obstacle) {
                 fprintf(stderr, "reconciledctl: --tty: %s\n", obstacle);

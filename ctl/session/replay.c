@@ -86,8 +86,12 @@ static bool has_watch(const struct replay *replay, const char *name)
         return false;
 }
 
+/* As handlers are told; of schedules and `startup` as well. */
 static bool recorded_action(const char *name, enum run_action *ret)
 {
+        *ret = ACTION_RECONCILE;
+        if (strcmp(name, "schedule") == 0 || strcmp(name, "startup") == 0)
+                return true;
         for (enum run_action action = 0; action < ACTION_COUNT; action++)
                 if (strcmp(run_action_name(action), name) == 0) {
                         *ret = action;

@@ -30,6 +30,7 @@ static int watcher_config(struct session_process *process)
         config_watcher_message(session->options.config, watch, watch == owner ? NULL : owner, &message);
         namespace = config_strings(watch->namespace, watch->namespace_count);
         message.namespace = namespace;
+        message.own_name = ""; /* a try makes no object that stays */
         message.store_folder = process->store_folder;
         message.hash_key = session->hash_key;
         message.hash_key_size = sizeof(session->hash_key);

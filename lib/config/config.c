@@ -223,6 +223,14 @@ bool config_has_errors(const struct config_problems *problems)
         return false;
 }
 
+const char *config_own_action(const struct config_watch *watch)
+{
+        static const char *const action[] = {
+                [OWN_NONE] = "", [OWN_SCHEDULE] = "schedule", [OWN_STARTUP] = "startup"};
+
+        return action[watch->own];
+}
+
 unsigned config_at_once(const struct config *config, const struct config_watch *watch)
 {
         const struct config_handler *handler = &watch->handler;

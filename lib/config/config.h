@@ -8,6 +8,7 @@
  *
  * A static library (config_dep), shared by the supervisor and `reconciledctl check`.
  */
+#include "base/cron.h"
 #include "base/error.h"
 #include "ipc/message.h"
 
@@ -65,6 +66,16 @@ enum on_start { ON_START_CHANGED, ON_START_ALL };
 
 /* The reaction when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
+
+/* What a watch is there for. But for the first, it has one object, a ConfigMap of the operator's own, for which its handler runs
+ * when it is due, and not when something changes. */
+enum config_own { OWN_NONE, OWN_SCHEDULE, OWN_STARTUP };
+
+/* The fate of a scheduled run that could not begin in time. */
+enum on_missed { ON_MISSED_ONCE, ON_MISSED_SKIP };
+
+/* What follows when the handler of `startup` fails. */
+enum startup_failure { STARTUP_RETRY, STARTUP_FATAL };
 
 /* A kind of objects that those of a watch own. */
 struct config_owned {
@@ -142,14 +153,23 @@ struct config_watch {
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
         uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
         uint64_t initial_events_usec;                      /* default 30s */
-        unsigned line;                                     /* where it stands, for later errors */
-        char *file, *place;                                /* place: "watches[0]", "watches[0].owns[0]" */
+        enum config_own own;
+        char *own_name; /* of the ConfigMap; NULL: OWN_NONE */
+        char *cron, *time_zone;
+        struct cron due; /* what `cron` says */
+        enum on_missed on_missed;
+        enum startup_failure startup_failure;
+        char **related_namespace; /* of OWN_SCHEDULE and OWN_STARTUP: where related objects are; patterns */
+        size_t related_namespace_count;
+        unsigned line;      /* where it stands, for later errors */
+        char *file, *place; /* place: "watches[0]", "watches[0].owns[0]" */
 };
 
 struct config {
         char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
         char **former; /* names that the operator had before: what it has noted under them is its own */
         size_t former_count;
+        char *namespace;       /* of the objects of its own; NULL: it needs none, or it is unknown */
         char *former_names;    /* the same, with commas between them; "" */
         char *kubeconfig;      /* "" = default search */
         char *kubeconfig_file; /* where cluster.kubeconfig was set; "" with the default search */
@@ -191,6 +211,8 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
 bool config_has_errors(const struct config_problems *problems); /* more than warnings */
 /* As many objects as the handlers of all workers can be at work on, without `concurrency`. */
 unsigned config_at_once(const struct config *config, const struct config_watch *watch);
+/* "schedule", "startup" or "": what handlers are told for the action "reconcile". */
+const char *config_own_action(const struct config_watch *watch);
 /* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);

@@ -61,6 +61,7 @@ static bool same_value(const struct key *key, const void *a, const void *b)
         case KEY_MAPPING: /* whether it is there */
                 return *(const bool *)a == *(const bool *)b;
         case KEY_WATCHES:
+        case KEY_WATCH:
         case KEY_LATER:
                 break;
         }
@@ -95,6 +96,8 @@ static bool key_differs(const struct key *key, const char *path, const char *old
         }
         if (key->kind == KEY_KINDS)
                 return kinds_differ(key, path, a, b, ret_key, size);
+        if (key->kind == KEY_WATCHES || key->kind == KEY_WATCH) /* watches_differ() */
+                return false;
         return key->keys && differs(key->keys, path, old, new, ret_key, size);
 }
 
@@ -132,7 +135,8 @@ static bool watches_differ(const struct config *old, const struct config *new, c
                 if (strcmp(a->name, b->name) != 0)
                         return true;
                 snprintf(path, sizeof(path), "watches[%s]", a->name);
-                if (differs(&watch_table, path, a, b, ret_key, size))
+                if (differs(&watch_table, path, a, b, ret_key, size) ||
+                    differs(&due_table, path, a, b, ret_key, size))
                         return true;
                 if (same_handler(&a->handler, &b->handler))
                         continue;

@@ -73,12 +73,32 @@ static void put_pattern(cJSON *schema, const char *number, const char *pattern)
         put_member(schema, "pattern", cJSON_CreateString(pattern));
 }
 
-static const char *description_of(const char *path)
+static const char *find_description(const char *path)
 {
         for (const struct config_words *entry = config_words; entry->key; entry++)
                 if (strcmp(entry->key, path) == 0)
                         return entry->text;
-        give_up_schema("has no description in lib/config/schema-words.c", path);
+        return NULL;
+}
+
+/* What schedules and `startup` share with watches is described there. */
+static const char *description_of(const char *path)
+{
+        static const char *const like_watches[] = {"schedules[].", "startup."};
+        const char *found = find_description(path);
+        char shared[KEY_LENGTH];
+
+        for (size_t i = 0; i < ELEMENTS(like_watches) && !found; i++) {
+                size_t length = strlen(like_watches[i]);
+
+                if (strncmp(path, like_watches[i], length) != 0)
+                        continue;
+                snprintf(shared, sizeof(shared), "watches[].%s", path + length);
+                found = find_description(shared);
+        }
+        if (!found)
+                give_up_schema("has no description in lib/config/schema-words.c", path);
+        return found;
 }
 
 static cJSON *mapping(const char *path, const struct key_table *table, const void *defaults);
@@ -167,7 +187,10 @@ static cJSON *nested(const char *path, const struct key *key, const void *defaul
                 return list(path, key->keys, NULL);
         case KEY_WATCHES:
                 watch_defaults(&watch);
-                return list(path, &watch_table, &watch);
+                return list(path, key->keys, &watch);
+        case KEY_WATCH:
+                watch_defaults(&watch);
+                return mapping(path, key->keys, &watch);
         case KEY_TEXTS:
                 schema = texts("array", "items");
                 put_member(schema, "minItems", cJSON_CreateNumber(1));
@@ -220,6 +243,7 @@ static cJSON *value(const char *path, const struct key *key, const void *default
         case KEY_MAPPING:
         case KEY_KINDS:
         case KEY_WATCHES:
+        case KEY_WATCH:
         case KEY_LATER:
                 break;
         }

@@ -149,6 +149,47 @@ static const struct key watch_key[] = {
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 
+static const char *const on_missed_choice[] = {"once", "skip", NULL};
+static const char *const startup_failure_choice[] = {"retry", "fatal", NULL};
+
+#define CRON_KEYS                                                                                           \
+        {"cron", KEY_TEXT, IN_WATCH(cron), 0, 0, NULL, true, NULL},                                         \
+                {"timeZone", KEY_TEXT, IN_WATCH(time_zone), 0, 0, NULL, false, NULL},                       \
+        {                                                                                                   \
+                "onMissed", KEY_CHOICE, IN_WATCH(on_missed), 0, 0, NULL, false, on_missed_choice            \
+        }
+#define RELATED_NAMESPACES                                                                                  \
+        {                                                                                                   \
+                "namespaces", KEY_TEXTS, IN_WATCH(related_namespace), 0, 0, NULL, false, NULL               \
+        }
+#define STARTUP_FAILURE                                                                                     \
+        {                                                                                                   \
+                "onFailure", KEY_CHOICE, IN_WATCH(startup_failure), 0, 0, NULL, false,                      \
+                        startup_failure_choice                                                              \
+        }
+/* What their watches have in common with those of `watches`. */
+#define OWN_KEYS                                                                                            \
+        {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},                                      \
+                {"related", KEY_KINDS, IN_WATCH(related), 0, 0, &owned_table, false, NULL},                 \
+                {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},                           \
+                {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false, NULL},                                 \
+                {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},                       \
+                {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},                            \
+                DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),     \
+        {                                                                                                   \
+                "onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice      \
+        }
+
+static const struct key schedule_key[] = {
+        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL}, CRON_KEYS, RELATED_NAMESPACES, OWN_KEYS};
+const struct key_table schedule_table = {schedule_key, ELEMENTS(schedule_key)};
+
+static const struct key startup_key[] = {STARTUP_FAILURE, RELATED_NAMESPACES, OWN_KEYS};
+const struct key_table startup_table = {startup_key, ELEMENTS(startup_key)};
+
+static const struct key due_key[] = {CRON_KEYS, STARTUP_FAILURE, RELATED_NAMESPACES};
+const struct key_table due_table = {due_key, ELEMENTS(due_key)};
+
 TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false, NULL},
       {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false, NULL});
 
@@ -178,7 +219,10 @@ static const struct key config_key[] = {
         {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false, NULL},
         {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false, NULL},
         {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},
-        {"watches", KEY_WATCHES, 0, 0, 0, NULL, false, NULL},
+        {"namespace", KEY_TEXT, IN_CONFIG(namespace), 0, 0, NULL, false, NULL},
+        {"watches", KEY_WATCHES, 0, 0, 0, &watch_table, false, NULL},
+        {"schedules", KEY_WATCHES, 0, 0, 0, &schedule_table, false, NULL},
+        {"startup", KEY_WATCH, 0, 0, 0, &startup_table, false, NULL},
         {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
         {"secrets", KEY_MAPPING, 0, 0, 0, &secrets_table, false, NULL},
         {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},

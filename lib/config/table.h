@@ -16,8 +16,9 @@ enum key_kind {
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_KINDS,   /* list of mappings of `keys`: struct config_owned * and a size_t behind it */
         KEY_PAIRS, /* mapping of the author's own names to texts: struct config_pair * and a size_t behind */
-        KEY_WATCHES,
-        KEY_LATER, /* known, and refused: a later version brings it */
+        KEY_WATCHES, /* list of mappings of `keys`: each a watch */
+        KEY_WATCH,   /* one such mapping */
+        KEY_LATER,   /* known, and refused: a later version brings it */
 };
 
 struct key_table;
@@ -37,6 +38,8 @@ struct key_table {
         size_t count;
 };
 
-extern const struct key_table config_table, watch_table;
+extern const struct key_table config_table, watch_table, schedule_table, startup_table;
+extern const struct key_table
+        due_table; /* the keys of `schedules` and `startup` that no watch of `watches` has */
 
 void table_done(const struct key_table *table, void *target); /* frees what its keys hold */

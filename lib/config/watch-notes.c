@@ -105,7 +105,7 @@ void check_id(struct reader *reader, yaml_node_t *node, const char *path, struct
 
 static bool is_sibling(const struct config_watch *a, const struct config_watch *b)
 {
-        return !a->owner && !b->owner && config_is_of_kind(a, b);
+        return !a->owner && !b->owner && !a->own && !b->own && config_is_of_kind(a, b);
 }
 
 /* The next type behind `last`, in the order of the alphabet: that of the file says nothing. */
@@ -175,7 +175,7 @@ int config_name_notes(struct config *config)
                         watch->id = strdup("");
                 if (!watch->id)
                         return -ENOMEM;
-                watch->shared = watch->id[0] && !watch->owner;
+                watch->shared = watch->id[0] && !watch->owner && !watch->own;
                 for (size_t k = 0; k < config->watch_count; k++)
                         watch->shared = watch->shared || (k != i && is_sibling(watch, &config->watch[k]));
                 watch->finalizer_key = key_of(config, watch, FINALIZER_NAME);

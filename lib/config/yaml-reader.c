@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "config/check/check-own.h"
 #include "config/check/check.h"
 #include "config/read/expand.h"
 #include "config/read/problem.h"
@@ -324,35 +325,42 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
         }
 }
 
-static void read_watches(struct reader *reader, yaml_node_t *node, const char *path)
+static void read_watch(struct reader *reader, yaml_node_t *entry, const char *path,
+                       const struct key_table *table)
 {
         struct config *config = reader->config;
+        struct config_watch *grown = reallocarray(config->watch, config->watch_count + 1, sizeof(*grown)),
+                            *watch;
 
+        if (!grown) {
+                reader->out_of_memory = true;
+                return;
+        }
+        config->watch = grown;
+        watch = &grown[config->watch_count++];
+        watch_defaults(watch);
+        watch->line = (unsigned)entry->start_mark.line + 1;
+        (void)keep_text(reader, &watch->file, reader->file);
+        (void)keep_text(reader, &watch->place, path);
+        read_mapping(reader, entry, path, table, watch);
+        if (table != &watch_table)
+                own_watch_complete(reader, entry, path, table == &startup_table, watch);
+        check_watch(reader, entry, path, watch);
+}
+
+static void read_watches(struct reader *reader, yaml_node_t *node, const char *path,
+                         const struct key_table *table)
+{
         if (node->type != YAML_SEQUENCE_NODE) {
-                problem_add(reader, node, false, path, "a list of watches is expected");
+                problem_add(reader, node, false, path, "a list of %s is expected", path);
                 return;
         }
         for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
              item++) {
-                yaml_node_t *entry = yaml_document_get_node(reader->document, *item);
-                struct config_watch *grown = reallocarray(config->watch, config->watch_count + 1,
-                                                          sizeof(*grown)),
-                                    *watch;
                 char inner[PATH_MAX_LENGTH];
 
-                if (!grown) {
-                        reader->out_of_memory = true;
-                        return;
-                }
-                config->watch = grown;
-                watch = &grown[config->watch_count++];
-                watch_defaults(watch);
-                watch->line = (unsigned)entry->start_mark.line + 1;
-                (void)keep_text(reader, &watch->file, reader->file);
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
-                (void)keep_text(reader, &watch->place, inner);
-                read_mapping(reader, entry, inner, &watch_table, watch);
-                check_watch(reader, entry, inner, watch);
+                read_watch(reader, yaml_document_get_node(reader->document, *item), inner, table);
         }
 }
 
@@ -408,7 +416,10 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 read_pairs(reader, node, path, place);
                 return;
         case KEY_WATCHES:
-                read_watches(reader, node, path);
+                read_watches(reader, node, path, key->keys);
+                return;
+        case KEY_WATCH:
+                read_watch(reader, node, path, key->keys);
                 return;
         case KEY_LATER:
                 problem_add(reader, node, false, path, "is not supported by this version");

@@ -17,6 +17,7 @@
 /* Counts of a watch, for metrics: a few words each; they begin at zero with each start. */
 struct watch_metrics {
         uint64_t adds, retries, requeues;
+        uint64_t missed;      /* runs of a schedule that could not begin in time and were left out */
         uint64_t tried_again; /* objects that were given up and got one more attempt (due/retry.c) */
         uint64_t result[RESULT_COUNT];
         uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;

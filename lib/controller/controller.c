@@ -10,7 +10,9 @@
 #include "controller/change/owed.h"
 #include "controller/change/related-changes.h"
 #include "controller/controller-watch.h"
+#include "controller/due/due.h"
 #include "controller/due/retry.h"
+#include "controller/due/schedule.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"
@@ -252,4 +254,12 @@ void controller_idle(struct controller *controller)
         retry_take(controller);
         related_take(controller);
         uninstall_walk(controller);
+}
+
+void controller_see_clock(struct controller *controller)
+{
+        if (controller->is_over || !schedule_see_clock(controller))
+                return;
+        due_arm(controller);
+        controller_settle_soon(controller);
 }

@@ -151,8 +151,10 @@ struct controller {
         size_t watch_room;     /* of all places */
         struct worker *worker;
         size_t worker_count;
-        bool is_over;          /* `fatal` has left: nothing else does */
-        bool is_ending;        /* no run begins any more */
+        bool is_over;      /* `fatal` has left: nothing else does */
+        bool is_ending;    /* no run begins any more */
+        bool startup_over; /* `startup` has succeeded in this start (due/schedule.c) */
+        int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */
         bool has_credential;   /* workers can do something */
         bool ledger_lost;      /* what it does not know may have been handed out all the same */
         uint64_t unsure_times; /* how often it was not known what had been under way */
@@ -187,6 +189,9 @@ int watch_renew(struct watch *watch);
 /* The end of a turn: runs are picked, the ledger is committed, and what waits for the commit leaves. */
 void controller_settle(struct controller *controller);
 void controller_commit_time(struct controller *controller); /* WAKE_COMMIT */
+
+/* To be called every few seconds: what is planned for a time of day keeps it when somebody sets the clock. */
+void controller_see_clock(struct controller *controller);
 
 /* A portion of what has time: rows that are made due, related objects, an uninstallation. */
 void controller_idle(struct controller *controller);

@@ -13,7 +13,7 @@ type Request struct {
 
 	Version int64 `json:"version"`
 
-	// One of reconcile, finalize, deleted, unselected.
+	// One of reconcile, finalize, deleted, unselected, schedule, startup.
 	Action string `json:"action"`
 
 	// Why it runs now, for people.

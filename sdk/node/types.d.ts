@@ -13,7 +13,7 @@ export interface Request {
   /** Of `serve` and `plugin` alone: the answer carries the same. */
   id?: number;
   version: number;
-  action: "reconcile" | "finalize" | "deleted" | "unselected";
+  action: "reconcile" | "finalize" | "deleted" | "unselected" | "schedule" | "startup";
   /** Why it runs now, for people. */
   reason: string;
   attempt: number;

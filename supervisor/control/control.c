@@ -220,6 +220,9 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                         peer,
                         "the watch does not know all objects of its owned and related kinds yet; its runs "
                         "wait for that");
+        if (!release && startup_awaited(watch))
+                return refuse_query(
+                        peer, "the handler of `startup` has not succeeded yet; all other runs wait for it");
         if (!release && access_awaited(watch))
                 return refuse_query(
                         peer,

@@ -53,7 +53,7 @@ static void single_time(struct text *text, const char *name, const char *help, u
 
 struct watch_values {
         uint64_t depth, waiting, settling, running, writing, adds, retries, errors, concurrency;
-        uint64_t unfinished_usec, longest_usec, lag_usec, behind_sec, objects, tried_again;
+        uint64_t unfinished_usec, longest_usec, lag_usec, behind_sec, objects, tried_again, missed;
         uint64_t synced, degraded, failed, absent, unsure, paused;
         uint64_t finalizers_written, finalizers_failed;
         uint64_t cpu_usec, memory_peak, memory_kills, limits_weakened, access_failing;
@@ -118,6 +118,7 @@ static struct watch_values values_of(const struct watch *watch)
                                       : (now - watch->behind_realtime) / USEC_PER_SEC + 1,
                 .objects = watch->objects,
                 .tried_again = metrics->tried_again,
+                .missed = metrics->missed,
                 .synced = watch->synced,
                 .degraded = watch_is_in_trouble(watch),
                 .failed = watch->health == WATCH_FAILED,
@@ -208,6 +209,9 @@ static const struct watch_family {
         {"reconciled_given_up_tried", "watch",
          "Objects that were given up and got one more attempt: after a reload, or with another handler.",
          COUNTER, false, OWN(tried_again)},
+        {"reconciled_schedule_missed", "watch",
+         "Runs of a schedule that could not begin within a minute and were left out (onMissed: skip).",
+         COUNTER, false, OWN(missed)},
         {"reconciled_handler_access_failing", "watch",
          "1 while the handler's own credentials or access to the API server cannot be obtained or renewed.",
          GAUGE, false, OWN(access_failing)},

@@ -102,6 +102,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                                                    : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
+        json_bool(json, "startupAwaited", startup_awaited(watch) != NULL);
         json_bool(json, "accessAwaited", access_awaited(watch));
         json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
         json_uint64(json, "accessExpires", access ? access->expires_realtime : 0);

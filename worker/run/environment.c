@@ -131,7 +131,8 @@ char *const *environment_build(const struct run *run)
         memcpy((void *)environment, of_watch, count * sizeof(char *));
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
-            add_variable(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
+            add_variable(environment, &count, "RECONCILED_ACTION",
+                         run_told_action(run->action, run->watch->config->own_action)) < 0 ||
             add_variable(environment, &count, "RECONCILED_REASON", run_reason_name(order->reason)) < 0 ||
             add_variable(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
             add_variable(environment, &count, "RECONCILED_NAME", name) < 0 ||

@@ -216,7 +216,8 @@ static bool is_unneeded(const struct run *run)
  * its objects for missing. NULL: there is none. */
 static const struct record_watch *find_unlisted(const struct run *run)
 {
-        const char *key = run->order->key, *slash = strchr(key, '/');
+        const char *key = run->order->key,
+                   *slash = run->watch->config->own_action[0] ? NULL : strchr(key, '/');
         _cleanup_free_ char *namespace_name = strndup(key, slash ? (size_t)(slash - key) : 0);
         struct store_progress progress;
 

@@ -11,6 +11,13 @@
 #include "store/record.h"
 #include "worker/run/request.h"
 
+/* Behind the namespace in the key of the run's object, to which it is related; NULL: it belongs to none, or it is an object of
+ * the operator's own, which is related to those of all namespaces. */
+static const char *slash_of(const struct run *run)
+{
+        return run->watch->config->own_action[0] ? NULL : strchr(run->order->key, '/');
+}
+
 struct collection {
         struct run *run;
         struct worker_watch *watch;
@@ -61,7 +68,7 @@ static int add_of_cluster(const struct store_object *related, void *userdata)
  * namespaces. */
 static int add_all(struct collection *collection)
 {
-        const char *key = collection->run->order->key, *slash = strchr(key, '/');
+        const char *key = collection->run->order->key, *slash = slash_of(collection->run);
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
         int r = prefix ? store_visit_prefix(collection->watch->reader, prefix, add_visited, collection)
                        : -ENOMEM;
@@ -87,7 +94,7 @@ static int add_key(struct collection *collection, const char *key)
 static int add_named(const char *name, void *userdata)
 {
         struct collection *collection = userdata;
-        const char *own = collection->run->order->key, *slash = strchr(own, '/');
+        const char *own = collection->run->order->key, *slash = slash_of(collection->run);
         _cleanup_free_ char *key = NULL;
         int r;
 
@@ -133,7 +140,7 @@ static int add_of_watch(struct collection *collection, struct error *error)
 static int refuse_size(struct collection *collection, struct error *error)
 {
         const struct run *run = collection->run;
-        const char *key = run->order->key, *slash = strchr(key, '/');
+        const char *key = run->order->key, *slash = slash_of(run);
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0), *text = NULL;
         size_t bytes = strlen(run->json) + collection->size;
         struct store_extent extent;

@@ -259,7 +259,7 @@ int request_build(struct run *run, uint64_t id, struct text *out)
                 return text_append_string(out, "\n");
         }
         text_printf(out, "\"version\":%d,\"action\":", REQUEST_VERSION);
-        text_json_string(out, run_action_name(run->action));
+        text_json_string(out, run_told_action(run->action, run->watch->config->own_action));
         text_append_string(out, ",\"reason\":");
         text_json_string(out, run_reason_name(order->reason));
         text_printf(out, ",\"attempt\":%" PRIu64 ",\"lastError\":", order->attempt);

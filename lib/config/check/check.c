@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/check/check-handler.h"
+#include "config/check/check-own.h"
 #include "config/check/check-program.h"
 #include "config/read/expand.h"
 #include "config/read/problem.h"
@@ -115,6 +116,8 @@ void watch_defaults(struct config_watch *watch)
 void watch_done(struct config_watch *watch)
 {
         table_done(&watch_table, watch);
+        table_done(&due_table, watch);
+        free(watch->own_name);
         notes_done(watch);
         free(watch->handler.home);
         free(watch->related_names);
@@ -230,7 +233,8 @@ static void check_all_namespaces(struct reader *reader, yaml_node_t *node, const
         yaml_node_t *patches = mapping_find(reader, node, "patches");
 
         check_namespaces(reader, mapping_find(reader, node, "namespaces"), path, "namespaces",
-                         watch->namespace, watch->namespace_count);
+                         watch->own ? watch->related_namespace : watch->namespace,
+                         watch->own ? watch->related_namespace_count : watch->namespace_count);
         check_namespaces(reader, mapping_find(reader, mapping_find(reader, node, "children"), "namespaces"),
                          path, "children.namespaces", watch->child_namespace, watch->child_namespace_count);
         for (size_t i = 0; i < watch->patches_count; i++) {
@@ -490,13 +494,17 @@ static void check_gateway(struct reader *reader)
 
 /* ---- owned kinds */
 
+/* What a schedule is related to is not only where its own object is. */
 static int copy_namespaces(const struct config_watch *from, struct config_watch *to)
 {
-        to->namespace = calloc(from->namespace_count + 1, sizeof(char *));
+        char *const *namespace = from->own ? from->related_namespace : from->namespace;
+        size_t count = from->own ? from->related_namespace_count : from->namespace_count;
+
+        to->namespace = calloc(count + 1, sizeof(char *));
         if (!to->namespace)
                 return -ENOMEM;
-        for (; to->namespace_count < from->namespace_count; to->namespace_count++) {
-                to->namespace[to->namespace_count] = strdup(from->namespace[to->namespace_count]);
+        for (; to->namespace_count < count; to->namespace_count++) {
+                to->namespace[to->namespace_count] = strdup(namespace[to->namespace_count]);
                 if (!to->namespace[to->namespace_count])
                         return -ENOMEM;
         }
@@ -633,6 +641,7 @@ void check_config(struct reader *reader)
                         }
         }
         check_owned_names(reader);
+        check_own_objects(reader);
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].name)
                         check_separate(reader, &config->watch[i]);
@@ -640,7 +649,8 @@ void check_config(struct reader *reader)
         default_text(reader, &config->record, "");
         check_absolute(reader, "record", config->record);
         if (config->watch_count == 0)
-                problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
+                problem_add(reader, NULL, false, "watches",
+                            "is missing or empty, and so are schedules and startup; there is nothing to do");
         default_heartbeat(config);
         if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)
                 problem_add(reader, NULL, false, "heartbeat.deadline",

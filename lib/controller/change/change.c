@@ -18,6 +18,7 @@
 #include "controller/due/due.h"
 #include "controller/due/push.h"
 #include "controller/due/retry.h"
+#include "controller/due/schedule.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"
@@ -307,6 +308,31 @@ static int decide(struct watch *watch, const struct record_change *change, const
         return carry_out[row_decide(state, input)](watch, change, row);
 }
 
+/* An object of the operator's own: it has no changes, and its end is nothing to be told. Another one takes its place. */
+static int take_own(struct watch *watch, const struct record_change *change)
+{
+        struct controller *controller = watch->controller;
+        const struct ledger_row *row = NULL;
+        int r;
+
+        if (change->kind == CHANGE_UPDATED) {
+                r = ledger_look(controller->ledger, watch->config->name, change->key, change->uid, &row);
+                if (r >= 0 || r == -ENOENT)
+                        r = schedule_found(watch, change, row);
+                if (r < 0 && r != -ENOMEM)
+                        ledger_failed(controller, r);
+                due_arm(controller);
+                return r == -ENOMEM ? r : 0;
+        }
+        queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
+                     controller->now.boottime);
+        refusal_forget(watch, change->key, change->uid);
+        r = ledger_remove(controller->ledger, watch->config->name, change->key, change->uid);
+        if (r < 0)
+                ledger_failed(controller, r);
+        return handled_add(watch, change->key, change->uid, change->sequence);
+}
+
 /* An end writes: its row is a copy. */
 static int take_end(struct watch *watch, const struct record_change *change)
 {
@@ -350,6 +376,8 @@ static int take_change(struct watch *watch, const struct record_change *change)
         if (watch->config->owner)
                 return watch->config->is_related ? related_changed(watch, change)
                                                  : owned_changed(watch, change);
+        if (watch->config->own)
+                return take_own(watch, change);
         queue_hurry_twins(watch->controller->queue, watch_number(watch), change->key, change->uid,
                           watch->controller->now.boottime);
         switch (change->kind) {
@@ -393,6 +421,10 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
 
 static int synced_first(struct watch *watch)
 {
+        int r = watch->config->own ? schedule_begin(watch) : 0;
+
+        if (r < 0)
+                ledger_failed(watch->controller, r);
         recover(watch);
         owed_start(watch);
         due_arm(watch->controller);

@@ -160,6 +160,8 @@ int related_changed(struct watch *watch, const struct record_change *change)
 
         if (!parent)
                 return -EPROTO;
+        if (parent->config->own) /* it runs when it is due */
+                return 0;
         namespace = strndup(change->key,
                             slash && !parent->is_of_cluster ? (size_t)(slash + 1 - change->key) : 0);
         r = namespace ? ask_all(parent, namespace) : -ENOMEM;
@@ -379,7 +381,8 @@ int related_recheck(struct watch *watch)
         struct watch *parent = watch_find(controller, owner);
         bool any = false;
 
-        if (!parent || !parent->synced || (watch->config->owner && !watch->config->is_related))
+        if (!parent || !parent->synced || parent->config->own ||
+            (watch->config->owner && !watch->config->is_related))
                 return 0;
         FOREACH_WATCH(related, controller) {
                 if (!is_related_to(related, parent))

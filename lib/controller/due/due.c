@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/push.h"
+#include "controller/due/schedule.h"
 #include "controller/effects.h"
 #include "queue/look.h"
 
@@ -48,6 +49,15 @@ static bool is_for_many(enum run_reason reason)
         return reason == RUN_RESYNC || reason == RUN_HANDLER_CHANGED || reason == RUN_REQUESTED;
 }
 
+static int take_scheduled(struct watch *watch, const struct ledger_row *row, struct queue_item item)
+{
+        struct ledger_row taken = *row;
+        bool runs = schedule_take(watch, &taken);
+        int r = ledger_put(watch->controller->ledger, watch->config->name, &taken);
+
+        return r < 0 || !runs ? r : push_row(watch, &taken, item, 0);
+}
+
 static int take_due_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct controller *controller = userdata;
@@ -78,6 +88,8 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
         /* Two objects of one name: which of them is gone, its end will tell. */
         if (kind != CHANGE_DELETED && queue_has_other(controller->queue, number, row->key, row->uid))
                 return come_again(watch, row);
+        if (reason_of(row) == RUN_SCHEDULED && watch->config->own == OWN_SCHEDULE)
+                return take_scheduled(watch, row, item);
         return push_row(watch, row, item, 0);
 }
 

@@ -64,11 +64,23 @@ const char *owned_awaited(const struct watch *parent)
         return NULL;
 }
 
+const char *startup_awaited(const struct watch *watch)
+{
+        const struct config *config = watch->controller->config;
+
+        if (watch->controller->startup_over || watch->config->own == OWN_STARTUP || watch->config->owner)
+                return NULL;
+        FOREACH_ARRAY(other, config->watch, config->watch_count)
+                if (other->own == OWN_STARTUP)
+                        return other->name;
+        return NULL;
+}
+
 void pause_apply(struct watch *watch)
 {
         queue_pause(watch->controller->queue, watch_number(watch),
-                    watch->paused_realtime > 0 || owned_awaited(watch) || watch->awaits_token ||
-                            watch->controller->uninstall.active);
+                    watch->paused_realtime > 0 || owned_awaited(watch) || startup_awaited(watch) ||
+                            watch->awaits_token || watch->controller->uninstall.active);
 }
 
 void owned_known(struct watch *watch)

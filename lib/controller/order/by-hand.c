@@ -47,6 +47,9 @@ static int take_row_by_hand(const char *watch_name, const struct ledger_row *row
                 return drop_finalizer(order->watch, row);
         changed.next_realtime = ledger_time(order->watch->controller);
         changed.permanent = false;
+        if (row->next_reason ==
+            RUN_SCHEDULED) /* a crash must not undo the order: it would wait for its time again */
+                changed.next_reason = RUN_REQUESTED;
         if (order->kind == ORDER_LEAVE_QUARANTINE)
                 changed.crashes = changed.crashed_realtime = changed.quarantined_until = 0;
         r = push_row(order->watch, &changed, item, 0);

@@ -104,13 +104,16 @@ static int note_failure(struct ending *ending)
 /* It is never given up: there will be no change to wait for. */
 static bool is_cleanup(const struct ending *ending)
 {
-        return ending->kind != CHANGE_UPDATED || ending->done->action == ACTION_FINALIZE ||
-               ending->done->action == ACTION_FINALIZER;
+        return ending->watch->config->own == OWN_STARTUP || ending->kind != CHANGE_UPDATED ||
+               ending->done->action == ACTION_FINALIZE || ending->done->action == ACTION_FINALIZER;
 }
 
 static int give_up_object(struct ending *ending, const char *next)
 {
         struct ledger_row *row = &ending->row;
+
+        if (ending->watch->config->own == OWN_SCHEDULE)
+                next = "not tried again until its next time";
 
         if (ending->is_from_before) {
                 log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
@@ -125,6 +128,21 @@ static int give_up_object(struct ending *ending, const char *next)
         return 0;
 }
 
+/* `startup.onFailure: fatal`. What nobody's handler is to blame for is retried all the same. */
+static int end_startup(struct ending *ending)
+{
+        ending->fatal = !ending->watch->controller->is_ending;
+        return schedule_retry(ending, 0, RUN_START);
+}
+
+static bool startup_is_fatal(const struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+
+        return config->own == OWN_STARTUP && config->startup_failure == STARTUP_FATAL &&
+               ending->done->handler_ran;
+}
+
 int ending_failed(struct ending *ending)
 {
         const struct config_watch *config = ending->watch->config;
@@ -132,6 +150,8 @@ int ending_failed(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
+        if (startup_is_fatal(ending))
+                return end_startup(ending);
         if (ending->done->changed) {
                 log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
                             "it has changed since, and runs at once");
@@ -205,6 +225,8 @@ int ending_failed_for_good(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
+        if (startup_is_fatal(ending))
+                return end_startup(ending);
         if (!is_cleanup(ending))
                 return give_up_object(ending, "not tried again until the object or the handler changes");
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);

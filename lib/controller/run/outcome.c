@@ -16,6 +16,7 @@
 #include "controller/due/due.h"
 #include "controller/due/next-attempt.h"
 #include "controller/due/retry.h"
+#include "controller/due/schedule.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
@@ -100,7 +101,9 @@ static void end_operator(struct controller *controller, const struct message_don
         controller_fatal(controller, EXIT_CODE_SOFTWARE, done->key, "%s of %s of watch %s%s: %s",
                          run_action_name(done->action), done->key, done->watch,
                          done->result == RESULT_STOP ? " has stopped the operator (allowFatal)"
-                                                     : " cannot be carried out (onUnrecoverable: crash)",
+                         : done->result == RESULT_UNRECOVERABLE
+                                 ? " cannot be carried out (onUnrecoverable: crash)"
+                                 : " has failed (startup.onFailure: fatal)",
                          done->message);
 }
 
@@ -440,7 +443,21 @@ static void note_released(struct ending *ending)
                 ending->row.deleting = ending->row.deleting || ending->row.unselected;
 }
 
-static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run)
+/* A schedule is due again at its next time, whatever the end of this run says of its object. */
+static void note_next_time(struct ending *ending, uint64_t took_usec)
+{
+        if (!ending->watch->config->own || ending->keep_row || ending->remove_row || ending->has_left)
+                return;
+        if (!schedule_ended(ending->watch, &ending->row, ending->done->result == RESULT_SUCCESS, took_usec))
+                return;
+        ending->outcome.handled = true;
+        ending->outcome.again = false;
+        ending->outcome.delay_usec = 0;
+        ending->outcome.reason = RUN_REASON_NONE;
+}
+
+static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run,
+                    uint64_t took_usec)
 {
         int r = load_row(controller, ending);
 
@@ -450,6 +467,8 @@ static int conclude(struct controller *controller, struct ending *ending, const 
                                            : apply_result(ending);
         note_handed_out(ending);
         note_released(ending);
+        if (r >= 0)
+                note_next_time(ending, took_usec);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 owned_keep_due(ending->watch, &ending->row);
@@ -505,7 +524,7 @@ static int end_assignment(struct controller *controller, const struct assignment
         if (finalizer_is_reason(run->reason))
                 return finalizer_ended(controller, given, done);
         metrics_ended(&ending.watch->metrics, done, given->took_usec);
-        r = conclude(controller, &ending, run);
+        r = conclude(controller, &ending, run, given->took_usec);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {
                 ledger_row_done(&ending.row);
                 ledger_failed(controller, r);

@@ -10,7 +10,7 @@ class Request(TypedDict, total=False):
     """What a handler gets on standard input: reconciled-handler(7). Keys may be added within a version."""
     id: int  # Of `serve` and `plugin` alone: the answer carries the same.
     version: Required[int]
-    action: Required[Literal["reconcile", "finalize", "deleted", "unselected"]]
+    action: Required[Literal["reconcile", "finalize", "deleted", "unselected", "schedule", "startup"]]
     reason: Required[str]  # Why it runs now, for people.
     attempt: Required[int]
     lastError: Required[str]  # What the attempt before failed with; empty when there was none.

@@ -11,7 +11,7 @@ pub struct Request {
     /// Of `serve` and `plugin` alone: the answer carries the same.
     pub id: Option<i64>,
     pub version: i64,
-    /// One of reconcile, finalize, deleted, unselected.
+    /// One of reconcile, finalize, deleted, unselected, schedule, startup.
     pub action: String,
     /// Why it runs now, for people.
     pub reason: String,

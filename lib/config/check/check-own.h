@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* `schedules` and `startup`: watches of a ConfigMap of the operator's own. Private to config/. */
+#include "config/internal.h"
+
+/* An entry as it was read becomes a watch that check_watch() can check. */
+void own_watch_complete(struct reader *reader, yaml_node_t *node, const char *path, bool is_startup,
+                        struct config_watch *watch);
+/* When all files are read: where their objects are, which the operator's name is a part of. */
+void check_own_objects(struct reader *reader);

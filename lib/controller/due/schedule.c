@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/due/schedule.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "controller/due/push.h"
+#include "controller/effects.h"
+#include "ipc/message-id.h"
+
+#define IN_TIME_USEC  USEC_PER_MINUTE     /* a run that begins within this time has not missed its own */
+#define SET_USEC      USEC_PER_SEC        /* a clock that moves by as much was set */
+#define SET_BACK_USEC (3 * USEC_PER_HOUR) /* set back by no more, it repeats no run */
+#define ROWS_MAX      16                  /* of the one object; others of its name may not be gone yet */
+
+static bool is_planned(const struct ledger_row *row)
+{
+        return row->next_reason == RUN_SCHEDULED && row->next_realtime > 0;
+}
+
+/* In the row's own clock. */
+static uint64_t moment_of(const struct watch *watch, uint64_t realtime)
+{
+        uint64_t now = watch->controller->now.realtime;
+
+        return ledger_time(watch->controller) + (realtime > now ? realtime - now : 0);
+}
+
+/* The next run is for the first time after this one. */
+static void plan(const struct watch *watch, struct ledger_row *row, uint64_t after)
+{
+        uint64_t due = 0;
+
+        assert(watch->config->own == OWN_SCHEDULE);
+        if (cron_next(&watch->config->due, watch->config->time_zone, after, &due) < 0) {
+                row->next_realtime = 0;
+                row->next_reason = RUN_REASON_NONE;
+                return;
+        }
+        row->scheduled_realtime = due;
+        row->next_realtime = moment_of(watch, due);
+        row->next_reason = RUN_SCHEDULED;
+}
+
+/* Times are whole minutes: a microsecond more says that the run has begun. */
+static bool has_begun(const struct ledger_row *row)
+{
+        return row->scheduled_realtime % USEC_PER_MINUTE != 0;
+}
+
+/* Where the clock was set back behind the time of the last run, that is not repeated. */
+static uint64_t not_before_last(const struct ledger_row *row, uint64_t realtime)
+{
+        uint64_t last = has_begun(row) ? row->scheduled_realtime : 0;
+
+        return last > realtime && last - realtime <= SET_BACK_USEC ? last : realtime;
+}
+
+static void plan_next(const struct watch *watch, struct ledger_row *row)
+{
+        plan(watch, row, not_before_last(row, watch->controller->now.realtime));
+}
+
+static void due_at_start(const struct watch *watch, struct ledger_row *row)
+{
+        row->next_realtime = ledger_time(watch->controller);
+        row->next_reason = RUN_START;
+}
+
+static bool has_started(const struct watch *watch, const struct ledger_row *row)
+{
+        return row->handled_realtime > 0 && row->handled_realtime >= watch->controller->started;
+}
+
+static int keep(struct watch *watch, const struct ledger_row *row)
+{
+        return ledger_put(watch->controller->ledger, watch->config->name, row);
+}
+
+/* ---- inputs */
+
+int schedule_found(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct ledger_row new = {0};
+        int r;
+
+        if (row)
+                return 0;
+        r = ledger_row_new(change->key, change->uid, &new);
+        if (r < 0)
+                return r;
+        if (watch->config->own == OWN_STARTUP)
+                due_at_start(watch, &new);
+        else
+                plan_next(watch, &new);
+        r = keep(watch, &new);
+        ledger_row_done(&new);
+        return r;
+}
+
+static void startup_over(struct controller *controller)
+{
+        if (controller->startup_over)
+                return;
+        controller->startup_over = true;
+        FOREACH_WATCH(watch, controller)
+                pause_apply(watch);
+}
+
+/* `cron` may be another one than when that was planned. What should have run by now has its turn in schedule_take(). */
+static int begin_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct watch *watch = userdata;
+        struct ledger_row begun = *row;
+
+        if (watch->config->own == OWN_STARTUP) {
+                if (has_started(watch, row))
+                        startup_over(watch->controller);
+                if (has_started(watch, row) || row->quarantined_until > 0)
+                        return 0;
+                due_at_start(watch, &begun);
+        } else {
+                if (row->next_realtime > 0 &&
+                    !(is_planned(row) && row->scheduled_realtime > watch->controller->now.realtime))
+                        return 0;
+                plan(watch, &begun, watch->controller->now.realtime);
+        }
+        return keep(watch, &begun);
+}
+
+int schedule_begin(struct watch *watch)
+{
+        int r = ledger_visit(watch->controller->ledger, watch->config->name, "", "", ROWS_MAX, begin_row,
+                             watch);
+
+        return r < 0 ? r : 0;
+}
+
+static void tell_missed(struct watch *watch, const struct ledger_row *row)
+{
+        time_t seconds = (time_t)(row->scheduled_realtime / USEC_PER_SEC);
+        char due[32] = "";
+        struct tm date;
+
+        if (gmtime_r(&seconds, &date))
+                strftime(due, sizeof(due), "%Y-%m-%dT%H:%M:%SZ", &date);
+        watch->metrics.missed++;
+        controller_log(
+                watch->controller, LOG_WARNING, MESSAGE_ID_SCHEDULE_MISSED,
+                LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", row->key},
+                           {"RECONCILED_UID", row->uid}),
+                "schedule %s has missed its run of %s, which could not begin within a minute: it is left out (onMissed: skip)",
+                watch->config->name, due);
+}
+
+/* Whatever failed before, a new time is a new beginning. The reason is that of a run that a crash cuts off. */
+static bool begins(struct ledger_row *row)
+{
+        row->next_reason = RUN_CANCELLED;
+        row->scheduled_realtime++;
+        row->attempts = row->refused = row->throttled = 0;
+        row->permanent = false;
+        return true;
+}
+
+bool schedule_take(struct watch *watch, struct ledger_row *row)
+{
+        uint64_t now = watch->controller->now.realtime;
+
+        assert(watch->config->own == OWN_SCHEDULE && row->next_reason == RUN_SCHEDULED);
+        if (row->scheduled_realtime > now) { /* schedule_see_clock() has not seen that it was set back */
+                row->next_realtime = moment_of(watch, row->scheduled_realtime);
+                return false;
+        }
+        if (watch->config->on_missed == ON_MISSED_ONCE || now - row->scheduled_realtime <= IN_TIME_USEC)
+                return begins(row);
+        tell_missed(watch, row);
+        plan(watch, row,
+             now - IN_TIME_USEC); /* of several times that have passed, the last may still be in time */
+        return false;
+}
+
+/* A time that came while the run was under way is not served by it: it had begun before. */
+static void plan_after_success(const struct watch *watch, struct ledger_row *row, uint64_t took_usec)
+{
+        uint64_t now = watch->controller->now.realtime;
+
+        plan(watch, row, not_before_last(row, now > took_usec ? now - took_usec : 0));
+}
+
+bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded, uint64_t took_usec)
+{
+        struct ledger_row next = *row;
+
+        if (watch->config->own == OWN_STARTUP && succeeded)
+                startup_over(watch->controller);
+        if (watch->config->own != OWN_SCHEDULE || row->quarantined_until > 0)
+                return false;
+        if (succeeded)
+                plan_after_success(watch, &next, took_usec);
+        else
+                plan_next(watch, &next);
+        /* What it asks for itself (requeueAfter), or a backoff, may come before. */
+        if (row->next_realtime > 0 && (next.next_realtime == 0 || row->next_realtime <= next.next_realtime))
+                return false;
+        row->scheduled_realtime = next.scheduled_realtime;
+        row->next_realtime = next.next_realtime;
+        row->next_reason = next.next_reason;
+        return true;
+}
+
+/* ---- the clock */
+
+struct step {
+        struct watch *watch;
+        bool is_small; /* backwards: what was planned stays planned */
+};
+
+static int move_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        const struct step *step = userdata;
+        struct ledger_row moved = *row;
+
+        if (!is_planned(row))
+                return 0;
+        if (step->is_small || row->scheduled_realtime <= step->watch->controller->now.realtime)
+                moved.next_realtime = moment_of(step->watch, row->scheduled_realtime);
+        else
+                plan(step->watch, &moved, step->watch->controller->now.realtime);
+        return keep(step->watch, &moved);
+}
+
+bool schedule_see_clock(struct controller *controller)
+{
+        int64_t ahead = (int64_t)(controller->now.realtime - controller->now.boottime),
+                step = ahead - controller->clock_ahead;
+        int r = 0;
+
+        if (llabs(step) < (int64_t)SET_USEC)
+                return false;
+        controller->clock_ahead = ahead;
+        FOREACH_WATCH(watch, controller)
+                if (watch->config->own == OWN_SCHEDULE && watch->synced && r >= 0)
+                        r = ledger_visit(controller->ledger, watch->config->name, "", "", ROWS_MAX, move_row,
+                                         &(struct step){watch, step < 0 && step >= -(int64_t)SET_BACK_USEC});
+        if (r < 0)
+                ledger_failed(controller, r);
+        return true;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is due without a change: `schedules` and `startup`. Each is a watch of one ConfigMap of the operator's own. Its row in the
+ * ledger says when it is due next (RUN_SCHEDULED, RUN_START), so that all that is true of other objects is true of it: one run at
+ * a time, backoff, quarantine, what is under way at a crash runs again. Its object has no changes that count.
+ *
+ * Time is that of a clock on the wall, which people set. What is planned keeps its time of day whatever they do: schedule_see_clock().
+ */
+#include "controller/controller.h"
+
+/* Its object was announced: it has a row from now on. row: NULL if it has none yet. The caller then asks what is due (due_arm()),
+ * as after schedule_begin(). -ENOMEM, or a ledger's error. */
+int schedule_found(struct watch *watch, const struct record_change *change, const struct ledger_row *row);
+/* The watch is in sync, for the first time in its life: what the configuration says now, and the start, count. Likewise. */
+int schedule_begin(struct watch *watch);
+/* A row that is planned has its time. Returns whether it is to run; *row says so, or for which other time it waits. */
+bool schedule_take(struct watch *watch, struct ledger_row *row);
+/* A run has ended, and its row says how. took_usec: how long ago it began. Returns whether its next time is in *row: nothing else
+ * is to follow then. */
+bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded, uint64_t took_usec);
+/* Plans anew when somebody has set the clock since it was last called. Returns whether rows may be due at other times now. */
+bool schedule_see_clock(struct controller *controller);

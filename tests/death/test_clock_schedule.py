@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine's clock is set while a schedule waits: it keeps its time of day, and no run is repeated for that."""
+import shutil
+import time
+
+import pytest
+
+from harness import ledger, wait_until
+from harness.setup import BUILD
+
+from .test_clock import HOUR, LIBRARY, Clock
+
+DAY = 24 * HOUR
+NAME = "widgets.example.com-nightly"
+assert BUILD in LIBRARY.parents
+
+
+@pytest.fixture
+def clock(sandbox, operator, programs):
+    library = next(iter(programs.values())).parents[1] / LIBRARY.name
+    shutil.copy(LIBRARY, library)
+    library.chmod(0o755)
+    clock = Clock(sandbox.subfolder("clock", mode=0o755))
+    operator.environment.update(LD_PRELOAD=library, RECONCILED_CLOCK=clock.path)
+    return clock
+
+
+MIDNIGHT = (int(time.time() * 1e6) // DAY + 2) * DAY
+
+
+def usec_until(hour, minute=0, second=0):
+    """From the true time to that time, in UTC, of the day after tomorrow."""
+    return MIDNIGHT + hour * HOUR + (minute * 60 + second) * 1_000_000 - int(time.time() * 1e6)
+
+
+def plan(operator):
+    found = ledger.read(operator, "SELECT scheduled_realtime FROM ledger WHERE next_reason = 'scheduled'")
+    return found[0][0] if found else None
+
+
+@pytest.fixture
+def start(devserver, operator, handler, clock):
+    def start(ahead, **more):
+        clock.set(ahead)
+        operator.configure(devserver, [], namespace="default", heartbeat={"interval": "100ms"}, schedules=[
+            {"name": "nightly", "cron": "0 3 * * *", "handler": {"exec": handler.command}, **more}])
+        operator.start_ready()
+        return wait_until(lambda: plan(operator), "its plan")
+
+    return start
+
+
+def test_its_time_comes(start, operator, handler):
+    """Two seconds later, by the clock that it sees."""
+    planned = start(usec_until(2, 59, 58))
+    handler.wait_finished(name=NAME)
+    assert wait_until(lambda: plan(operator), "its next plan") == planned + DAY
+    operator.stop()
+
+
+@pytest.mark.parametrize("missed", ["once", "skip"])
+def test_set_forward_beyond_its_time(start, operator, handler, clock, missed):
+    planned = start(usec_until(1), onMissed=missed)
+    clock.set(usec_until(5))
+    assert wait_until(lambda: (found := plan(operator)) != planned and found, "its next plan") == planned + DAY
+    operator.stop()
+    assert handler.count() == (missed == "once")
+
+
+def test_set_forward_to_just_before_its_time(start, operator, handler, clock):
+    start(usec_until(1), onMissed="skip")
+    clock.set(usec_until(2, 59, 58))
+    handler.wait_finished(name=NAME)
+    operator.stop()
+
+
+def test_set_back_a_little_repeats_nothing(start, operator, handler, clock):
+    planned = start(usec_until(2, 59, 58))
+    handler.wait_finished(name=NAME)
+    wait_until(lambda: plan(operator) == planned + DAY, "its next plan")
+    due = ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0]
+    clock.set(usec_until(2, 59, 55))
+    wait_until(lambda: ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0] > due + 2_000_000, "the same plan, later")
+    assert plan(operator) == planned + DAY
+    operator.stop()
+    assert handler.count() == 1
+
+
+def test_set_back_by_a_year_begins_anew(start, operator, handler, clock):
+    planned = start(usec_until(2, 59, 58) + 365 * DAY)
+    handler.wait_finished(name=NAME)
+    wait_until(lambda: plan(operator) == planned + DAY, "its next plan")
+    clock.set(usec_until(1))
+    wait_until(lambda: plan(operator) and plan(operator) < planned - 360 * DAY, "a plan of that year")
+    operator.stop()
+    assert handler.count() == 1
+
+
+@pytest.mark.slow
+def test_a_run_that_is_longer_than_its_period(start, operator, handler):
+    """A time comes while it is under way."""
+    handler.behave(handler.held)
+    start(usec_until(2, 59, 58), cron="* 3 * * *", onMissed="skip", handler={"exec": handler.command, "timeout": "5m"})
+    began = handler.wait_for(name=NAME).started
+    wait_until(lambda: time.time() > began + 62, "the next minute", deadline=90)
+    assert handler.count() == 1, "it never runs twice at once"
+    handler.let_go()
+    again = handler.wait_finished(name=NAME, count=2)
+    operator.stop()
+    assert again.body["reason"] == "scheduled" and again.started < began + 110, "at once, as it is in time, and not at the next minute"
+
+
+def test_two_that_are_due_at_once(devserver, operator, handler, clock):
+    clock.set(usec_until(2, 59, 57))
+    operator.configure(devserver, [], namespace="default", schedules=[
+        {"name": name, "cron": "0 3 * * *", "handler": {"exec": handler.command}} for name in ("nightly", "other")])
+    operator.start_ready()
+    for name in ("nightly", "other"):
+        handler.wait_finished(name=f"widgets.example.com-{name}")
+    operator.stop()
+    assert handler.count() == 2
+
+
+def test_paused_at_its_time(start, operator, handler, clock):
+    planned = start(usec_until(2), onMissed="skip")
+    assert operator.ctl.run("pause", "nightly").returncode == 0
+    before = ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0]
+    clock.set(usec_until(4))
+    wait_until(lambda: ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0] < before, "the clock that it sees")
+    assert plan(operator) == planned
+    assert operator.ctl.run("resume", "nightly").returncode == 0
+    wait_until(lambda: plan(operator) == planned + DAY, "its next plan")
+    operator.stop()
+    assert handler.count() == 0

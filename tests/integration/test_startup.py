@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`startup`: a handler runs once at each start, before any other."""
+import pytest
+
+from harness import wait_until, watch
+
+NAME = "widgets.example.com-startup"
+
+
+@pytest.fixture
+def first(make_handler):
+    """The handler of `startup`."""
+    return make_handler()
+
+
+@pytest.fixture
+def start(devserver, operator, handler, first):
+    def start(**more):
+        operator.configure(devserver, [watch("widgets", handler)], namespace="default",
+                           startup={"handler": {"exec": first.command}, "retry": {"first": "50ms", "max": "1s"}, **more})
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def test_all_others_wait_for_it(start, operator, handler, first, widgets):
+    first.behave(first.held)
+    start()
+    request = first.wait_for(name=NAME)
+    assert (request.body["action"], request.body["reason"]) == ("startup", "start")
+    widgets.create("a")
+    explained = wait_until(lambda: "until the handler of `startup` has succeeded" in (
+        text := operator.ctl.run("explain", "widgets", "default/a").stdout) and text, "its reason")
+    assert "default/a" in explained
+    refused = operator.ctl.run("retry", "widgets", "default/a")
+    assert refused.returncode != 0 and "startup" in refused.stderr
+    assert handler.count() == 0
+    first.let_go()
+    handler.wait_finished(name="a")
+    operator.stop()
+    assert first.count() == 1
+
+
+def test_it_is_retried_and_never_given_up(start, operator, handler, first, widgets):
+    widgets.create("a")
+    first.behave('[ "$RECONCILED_ATTEMPT" -lt 3 ] && exit 65; [ -s "$REQUEST" ]')
+    start(retry={"first": "50ms", "max": "50ms"})
+    assert first.wait_finished(name=NAME, count=3).body["attempt"] == 3
+    request = handler.wait_finished(name="a")
+    assert request.started >= first.requests()[-1].started
+    operator.stop()
+
+
+def test_it_may_end_the_operator(start, operator, handler, first, widgets):
+    widgets.create("a")
+    first.behave("echo no database >&2; exit 1")
+    operator.configure()  # start() waits for a readiness that may not come
+    with pytest.raises((AssertionError, RuntimeError)):
+        start(onFailure="fatal")
+        operator.wait_for_log("never comes", deadline=1)
+    operator.wait_exit(expect=70)
+    assert "startup.onFailure: fatal" in operator.output.text()
+    assert handler.count() == 0
+    first.behave("exit 0")
+    operator.start_ready()
+    handler.wait_finished(name="a")
+    operator.stop()
+
+
+def test_each_start_runs_it_and_a_reload_does_not(start, devserver, operator, handler, first, widgets):
+    widgets.create("a")
+    start()
+    handler.wait_finished(name="a")
+    operator.configure(devserver, [watch("widgets", handler, resync="1h")], namespace="default",
+                       startup={"handler": {"exec": first.command}})
+    operator.reload()
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    assert first.count() == 1
+    operator.stop()
+    operator.start_ready()
+    first.wait_finished(name=NAME, count=2)
+    widgets.create("c")
+    handler.wait_finished(name="c")
+    operator.stop()
+    assert first.count() == 2
+
+
+def test_killed_meanwhile_it_runs_again(start, operator, handler, first, widgets):
+    widgets.create("a")
+    first.behave("sleep 300")
+    start()
+    first.wait_for(name=NAME)
+    operator.send_signal(9)
+    operator.wait_exit()
+    operator.assert_no_processes()
+    first.behave("exit 0")
+    operator.start_ready()
+    first.wait_finished(name=NAME, count=2)
+    handler.wait_finished(name="a")
+    operator.stop()
