@@ -72,6 +72,26 @@ def test_a_watch_without_a_function(monkeypatch):
     assert answer == {"error": "the handler has no function that reconciles objects of the watch widgets", "permanent": True}
 
 
+def test_schedules_and_startup(monkeypatch):
+    monkeypatch.syspath_prepend(str(KIT))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    import reconciled
+    functions = {("schedule", "nightly"): lambda request: {"message": request["object"]["metadata"]["name"]},
+                 ("startup", None): lambda request: {"message": "ready"}}
+    due = {**ask_for("nothing"), "action": "schedule", "watch": "nightly"}
+    assert reconciled.answer(due, functions) == {"message": due["object"]["metadata"]["name"]}
+    assert reconciled.answer({**due, "action": "startup", "watch": "startup"}, functions) == {"message": "ready"}
+    assert reconciled.answer({**due, "watch": "weekly"}, functions) == {
+        "error": "the handler has no function that is for the schedule weekly", "permanent": True}
+
+
+def test_a_program_of_schedules_alone():
+    status, said = program("from reconciled import schedule, serve, startup\n@schedule('nightly')\ndef one(request): pass\n"
+                           "@startup\ndef two(request): pass\nserve()",
+                           '{"version": 1, "action": "schedule", "watch": "nightly", "object": {}}\n')
+    assert (status, said) == (0, "{}\n")
+
+
 INSTALLS = all(importlib.util.find_spec(name) for name in ("pip", "setuptools"))
 
 

@@ -26,7 +26,7 @@ import sys
 from .types import Answer, Condition, Event, Object, Request
 
 __all__ = ["Answer", "Condition", "Event", "Object", "Permanent", "Request", "Temporary", "answer", "deleted", "finalize",
-           "reconcile", "serve", "unselected"]
+           "reconcile", "schedule", "serve", "startup", "unselected"]
 
 VERSION = 1  # of requests
 EXIT_DATA = 65
@@ -88,17 +88,26 @@ deleted = _decorator("deleted", "the object is gone; for watches without a final
 unselected = _decorator("unselected", "the watch does not select the object any more.")
 
 
+schedule = _decorator("schedule", "the time of a schedule has come, and the object is its ConfigMap. The name is that of the schedule.")
+startup = _decorator("startup", "the operator has started, and all other handlers wait. The object is a ConfigMap of the operator's.")
+
+# What nobody serves although the configuration asks for it.
+_LACKING = {"reconcile": "reconciles objects of the watch", "schedule": "is for the schedule", "startup": "is for"}
+
+
 def _find(request, functions):
     action, watch = request["action"], request.get("watch")
     function = functions.get((action, watch)) or functions.get((action, None))
-    if function is None and action == "reconcile":
-        raise Permanent(f"the handler has no function that reconciles objects of the watch {watch}")
+    if function is None and action in _LACKING:
+        raise Permanent(f"the handler has no function that {_LACKING[action]} {watch}")
     return function
 
 
 def _check_names(functions):
     """A name with a mistake would let objects go without their cleanup."""
     for action, watch in functions:
+        if action in ("schedule", "startup"):
+            continue
         if ("reconcile", watch) not in functions and ("reconcile", None) not in functions:
             raise ValueError(f"there is a function for {action} of the watch {watch}, and none that reconciles its objects")
 
