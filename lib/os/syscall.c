@@ -79,7 +79,7 @@ int sys_follow_parent(int fd, int signal)
 
 int sys_set_subreaper(void)
 {
-        return result(prctl(PR_SET_CHILD_SUBREAPER, 1));
+        return result(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
 }
 
 int sys_leave_session_keyring(void)

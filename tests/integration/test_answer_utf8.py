@@ -10,7 +10,7 @@ from harness import wait_until, watch
 SERVER = r"""#!/usr/bin/python3 -u
 import json, sys
 for line in sys.stdin:
-    answer = json.dumps({"id": json.loads(line)["id"], "status": {"a": "BYTES"}}).encode()
+    answer = json.dumps({"status": {"a": "BYTES"}, "id": json.loads(line)["id"]}).encode()
     sys.stdout.buffer.write(answer.replace(b"BYTES", b"\377\376") + b"\n")
     sys.stdout.buffer.flush()
 """
@@ -43,7 +43,7 @@ def test_other_bytes_are_no_answer_of_a_serving_handler(devserver, operator, san
     operator.configure(devserver, [{**watch("widgets"), "handler": {"serve": [str(program)]}}])
     operator.start_ready().wait_synced()
     widgets.create("w")
-    is_refused(operator, devserver, 27)
+    is_refused(operator, devserver, 18)
     operator.stop()
 
 
