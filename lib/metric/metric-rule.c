@@ -35,7 +35,8 @@ const char *metric_name_problem(const char *name, enum metric_action action)
         for (size_t i = 0; i < ELEMENTS(reserved); i++)
                 if (strncmp(name, reserved[i], strlen(reserved[i])) == 0)
                         return "begins as the operator's own metrics do; choose another name";
-        if (ends_with(name, "_created") || ends_with(name, "_info") || ends_with(name, "_bucket"))
+        if (ends_with(name, "_created") || ends_with(name, "_created_total") || ends_with(name, "_info") ||
+            ends_with(name, "_bucket"))
                 return "may not end in _created, _info or _bucket, which have a meaning of their own";
         if (strcmp(name, "_total") == 0 ||
             (ends_with(name, "_total") && action != METRIC_ADD && action != METRIC_REMOVE))
@@ -127,7 +128,7 @@ size_t metric_buckets_read(const char *buckets, double *ret, size_t max)
                 char *end;
                 double bound = strtod(buckets, &end);
 
-                if (end == buckets || count == max || !isfinite(bound) ||
+                if (end == buckets || count == max || !isfinite(bound) || bound < 0 ||
                     (count > 0 && bound <= ret[count - 1]) || (*end && *end != ' '))
                         return 0;
                 ret[count++] = bound;

@@ -271,7 +271,7 @@ static bool is_right(const struct record_metric *metric)
 
         return !metric_name_problem(metric->name, metric->action) &&
                metric_labels_are_right(metric->labels) && isfinite(value) &&
-               (metric->action != METRIC_ADD || value >= 0) &&
+               (metric->action == METRIC_SET || metric->action == METRIC_REMOVE || value >= 0) &&
                (!metric->buckets[0] ||
                 (metric->action == METRIC_OBSERVE &&
                  metric_buckets_read(metric->buckets, bound, METRIC_BUCKETS_MAX) > 0));

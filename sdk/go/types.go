@@ -67,7 +67,7 @@ type Metric struct {
 	// set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. One of set, add, observe, remove.
 	Action string `json:"action"`
 
-	// Of `add` not negative; `remove` needs none.
+	// Of `add` and `observe` not negative; `remove` needs none.
 	Value float64 `json:"value"`
 
 	Labels any `json:"labels,omitempty"`

@@ -49,7 +49,7 @@ export interface Metric {
   name: string;
   /** set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. */
   action: "set" | "add" | "observe" | "remove";
-  /** Of `add` not negative; `remove` needs none. */
+  /** Of `add` and `observe` not negative; `remove` needs none. */
   value?: number;
   labels?: Record<string, any>;
   /** Of `observe`: upper bounds. Without: those of durations in seconds, up to 10. */

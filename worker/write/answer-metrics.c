@@ -110,8 +110,9 @@ static int write_buckets(const cJSON *buckets, int index, struct text *out, stru
         if (out->failed)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
         if (buckets && metric_buckets_read(out->data ? out->data : "", bound, METRIC_BUCKETS_MAX) == 0)
-                return wrong_metric(error, index, "buckets",
-                                    "must be at most 30 numbers, each larger than the one before");
+                return wrong_metric(
+                        error, index, "buckets",
+                        "must be at most 30 numbers, not negative, each larger than the one before");
         return 0;
 }
 
@@ -136,6 +137,9 @@ static int check_value(const cJSON *item, int index, enum metric_action action, 
         if (value && action == METRIC_ADD && json_number(value, 0) < 0)
                 return wrong_metric(error, index, "value",
                                     "is negative, and a counter only grows; use `set`");
+        if (value && action == METRIC_OBSERVE && json_number(value, 0) < 0)
+                return wrong_metric(error, index, "value",
+                                    "is negative, and the sum of a histogram only grows; use `set`");
         if (given(item, "buckets") && action != METRIC_OBSERVE)
                 return wrong_metric(error, index, "buckets", "are for `observe`");
         return 0;

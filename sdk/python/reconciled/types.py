@@ -40,7 +40,7 @@ class Metric(TypedDict, total=False):
     """An entry of `metrics`."""
     name: Required[str]
     action: Required[Literal["set", "add", "observe", "remove"]]  # set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes.
-    value: float  # Of `add` not negative; `remove` needs none.
+    value: float  # Of `add` and `observe` not negative; `remove` needs none.
     labels: dict[str, Any]
     buckets: list[float]  # Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.
 

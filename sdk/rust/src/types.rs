@@ -92,7 +92,7 @@ pub struct Metric {
     pub name: String,
     /// set: a gauge; add: to a counter; observe: in a histogram; remove: the series with these labels goes. One of set, add, observe, remove.
     pub action: String,
-    /// Of `add` not negative; `remove` needs none.
+    /// Of `add` and `observe` not negative; `remove` needs none.
     pub value: Option<f64>,
     pub labels: Option<Value>,
     /// Of `observe`: upper bounds. Without: those of durations in seconds, up to 10.

@@ -38,6 +38,7 @@ static void test_names(void **state)
                 {"process_cpu", METRIC_SET, "choose another name"},
                 {"target_info", METRIC_SET, "choose another name"},
                 {"x_bucket", METRIC_SET, "a meaning of their own"},
+                {"x_created_total", METRIC_ADD, "a meaning of their own"},
         };
         char longest[METRIC_NAME_MAX + 2] = {0};
 
@@ -131,8 +132,8 @@ static void test_buckets_and_numbers(void **state)
         double bound[3];
 
         (void)state;
-        assert_int_equal(metric_buckets_read("-1 0.5 10", bound, 3), 3);
-        assert_true(bound[0] < -0.9 && bound[1] > 0.4 && bound[2] > 9);
+        assert_int_equal(metric_buckets_read("0 0.5 10", bound, 3), 3);
+        assert_true(bound[0] < 0.1 && bound[1] > 0.4 && bound[2] > 9);
         assert_int_equal(metric_buckets_read("1 2 3 4", bound, 3), 0);
         for (size_t i = 0; i < ELEMENTS(wrong); i++)
                 if (metric_buckets_read(wrong[i], bound, 3) != 0)

@@ -110,6 +110,7 @@ static void test_hostile_values(void **state)
         assert_int_equal(take(registry, METRIC_SET, "size", "", (double)NAN), -EINVAL);
         assert_int_equal(take(registry, METRIC_SET, "size", "", (double)INFINITY), -EINVAL);
         assert_int_equal(take(registry, METRIC_ADD, "calls", "", -1), -EINVAL);
+        assert_int_equal(take(registry, METRIC_OBSERVE, "seconds", "", -1), -EINVAL);
         assert_int_equal(take(registry, METRIC_SET, "size", "a=\"b\"} 1\nx{b=\"c\"", 1), -EINVAL);
         assert_int_equal(take(registry, METRIC_SET, "reconciled_starts", "", 1), -EINVAL);
         assert_int_equal(take_as(registry, "w", METRIC_SET, "size", "", 1, "1 2"), -EINVAL);

@@ -153,6 +153,8 @@ static const struct {
          "metrics[0].name: must be a name"},
         {"{\"metrics\":[{\"name\":\"a\",\"action\":\"add\",\"value\":-1}]}",
          "metrics[0].value: is negative"},
+        {"{\"metrics\":[{\"name\":\"a\",\"action\":\"observe\",\"value\":-1}]}",
+         "metrics[0].value: is negative"},
         {"{\"metrics\":[{\"name\":\"a\",\"action\":\"set\",\"value\":1,\"labels\":{\"le\":\"\"}}]}",
          "metrics[0].labels.le: is set by reconciled"},
         {"{\"metrics\":[{\"name\":\"a\",\"action\":\"observe\",\"value\":1,\"buckets\":[2,1]}]}",
