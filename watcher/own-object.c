@@ -13,6 +13,9 @@
 #define LOOK_USEC                                                                                           \
         USEC_PER_HOUR /* the end of its object wakes it (watcher.c); this is for what nobody has seen */
 
+#define AGAIN_USEC                                                                                          \
+        (5 * USEC_PER_SEC) /* whoever deletes it again and again has it made again no more often */
+
 static int write_object(const struct watcher *watcher, struct text *out)
 {
         const struct message_config_watcher *config = watcher->config;
@@ -106,8 +109,12 @@ static void keep(void *userdata) _suspends_
         int r = 0;
 
         while (r >= 0) {
+                watcher->own_gone = false;
                 r = see_to_it(watcher);
-                if (r > 0)
+                if (r <= 0)
+                        continue;
+                r = asking_pause(watcher, AGAIN_USEC, NULL);
+                if (r >= 0 && !watcher->own_gone)
                         r = asking_pause(watcher, LOOK_USEC, &watcher->own_asleep);
         }
         watcher->own = NULL;

@@ -224,8 +224,10 @@ static int on_handled(struct watcher *watcher, const struct message_handled *han
                 if (r < 0 && r != -ENAMETOOLONG)
                         return store_failed(watcher, r);
         }
-        if (handled->handled_count > 0)
-                fiber_end_sleep(&watcher->own_asleep); /* its object may be gone (own-object.c) */
+        if (handled->handled_count > 0) { /* its object may be gone (own-object.c) */
+                watcher->own_gone = true;
+                fiber_end_sleep(&watcher->own_asleep);
+        }
         announce_soon(watcher);
         return 0;
 }

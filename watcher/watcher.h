@@ -48,6 +48,7 @@ struct watcher {
         } setup;                      /* setup.c */
         struct fiber *own; /* makes the object of the operator's own; NULL: the watch has none, or not yet */
         struct fiber *own_asleep; /* the same, while the object is there */
+        bool own_gone;            /* it may be, since it was last looked for */
         bool discovered, versioned, identified;
         struct kube_resource resource;
         unsigned server_minor; /* of version 1; 0: unknown */

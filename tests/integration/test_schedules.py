@@ -209,6 +209,20 @@ def test_an_object_that_somebody_deletes_is_made_again(start, operator, handler,
     assert handler.count() == 0
 
 
+def test_one_that_is_deleted_again_and_again_is_not_made_without_a_pause(start, devserver, own):
+    start()
+    wait_until(lambda: own.exists(NAME), "the ConfigMap")
+
+    def made():
+        return [request["time"] for request in devserver.requests(
+            lambda request: request["method"] == "POST" and "/configmaps" in request["path"])]
+
+    for number in (1, 2):
+        own.delete(NAME)
+        wait_until(lambda: len(made()) == number + 1, "it to be made again")
+    assert made()[2] - made()[1] > 4
+
+
 def test_an_edit_is_no_reason_to_run(start, operator, handler, own):
     start()
     wait_planned(operator)
