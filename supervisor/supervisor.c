@@ -270,6 +270,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 return refuse(EXIT_CODE_IO, "the key of hashes", &error);
         supervisor->controller.started =
                 life->started > 0 ? life->started : ledger_time(&supervisor->controller);
+        supervisor->controller.startup_over = life->startup_over;
         r = init_parts(supervisor);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));

@@ -153,7 +153,7 @@ struct controller {
         size_t worker_count;
         bool is_over;      /* `fatal` has left: nothing else does */
         bool is_ending;    /* no run begins any more */
-        bool startup_over; /* `startup` has succeeded in this start (due/schedule.c) */
+        bool startup_over; /* nothing of this start waits for `startup` any more, also after a reload */
         int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */
         bool has_credential;   /* workers can do something */
         bool ledger_lost;      /* what it does not know may have been handed out all the same */

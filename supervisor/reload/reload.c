@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/check/check-program.h"
 #include "config/differ.h"
+#include "controller/due/push.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/configure.h"
@@ -100,9 +101,11 @@ static void restart(struct supervisor *supervisor, const char *why)
                   supervisor->config->operator_name, why,
                   duration_format(supervisor->config->stop_grace_usec, (char[64]){0}, 64));
         supervisor->reload.restarting = true;
-        supervisor->reload.next = (struct reload_life){.config = TAKE_PTR(supervisor->reload.next.config),
-                                                       .since = clock_monotonic_usec(),
-                                                       .started = supervisor->controller.started};
+        supervisor->reload.next =
+                (struct reload_life){.config = TAKE_PTR(supervisor->reload.next.config),
+                                     .since = clock_monotonic_usec(),
+                                     .started = supervisor->controller.started,
+                                     .startup_over = !startup_pending(&supervisor->controller)};
         stop_gracefully(supervisor);
 }
 

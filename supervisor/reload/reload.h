@@ -28,9 +28,10 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
 
 /* What a restart in place hands to the life after it. */
 struct reload_life {
-        struct config *config;     /* accepted; NULL: a start, whose file has to be right */
-        uint64_t since;            /* CLOCK_MONOTONIC: no run has begun since then; 0: a start */
-        uint64_t started;          /* as struct controller has it */
+        struct config *config; /* accepted; NULL: a start, whose file has to be right */
+        uint64_t since;        /* CLOCK_MONOTONIC: no run has begun since then; 0: a start */
+        uint64_t started;      /* as struct controller has it */
+        bool startup_over;     /* no `startup` runs before the next start, though this reload may add one */
         struct registry *measured; /* metrics of handlers, which supervisor_init() takes over; NULL */
 };
 

@@ -2,7 +2,7 @@
 """`startup`: a handler runs once at each start, before any other."""
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 
 NAME = "widgets.example.com-startup"
 
@@ -11,6 +11,17 @@ NAME = "widgets.example.com-startup"
 def first(make_handler):
     """The handler of `startup`."""
     return make_handler()
+
+
+@pytest.fixture
+def own(api):
+    return api.resource("v1", "configmaps", "default")
+
+
+def wait_nothing_due(operator, uid):
+    """The row of its ConfigMap, which has this uid, is there and waits for nothing."""
+    wait_until(lambda: ledger.read(operator, f"SELECT next_realtime FROM ledger WHERE watch = 'startup' AND uid = '{uid}'") == [(0,)],
+               "nothing due", deadline=5)
 
 
 @pytest.fixture
@@ -99,3 +110,74 @@ def test_killed_meanwhile_it_runs_again(start, operator, handler, first, widgets
     first.wait_finished(name=NAME, count=2)
     handler.wait_finished(name="a")
     operator.stop()
+
+
+@pytest.mark.parametrize("failure", ["retry", "fatal"])
+def test_its_object_deleted_later_on_runs_nothing(start, operator, handler, first, widgets, own, failure):
+    widgets.create("a")
+    start(onFailure=failure)
+    handler.wait_finished(name="a")
+    before = own.get(NAME)["metadata"]["uid"]
+    first.behave("exit 1")
+    own.delete(NAME)
+    wait_until(lambda: own.exists(NAME) and own.get(NAME)["metadata"]["uid"] != before, "another one")
+    wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    assert first.count() == 1
+    operator.ctl.run("retry", "startup", f"default/{NAME}")
+    first.wait_finished(name=NAME, count=2)
+    widgets.create("c")
+    handler.wait_finished(name="c")
+    operator.stop()
+
+
+def test_one_that_a_reload_adds_waits_for_the_next_start(devserver, operator, handler, first, widgets, own):
+    with_startup = {"startup": {"handler": {"exec": first.command}}}
+    operator.configure(devserver, [watch("widgets", handler)], namespace="default")
+    operator.start_ready().wait_synced()
+    operator.configure(devserver, [watch("widgets", handler)], namespace="default", **with_startup)
+    operator.reload()
+    wait_until(lambda: own.exists(NAME), "its object")
+    wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    operator.configure(devserver, [watch("widgets", handler, resync="1h")], namespace="default", **with_startup)
+    operator.reload()
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    assert first.count() == 0
+    operator.stop()
+    operator.start_ready()
+    first.wait_finished(name=NAME)
+    operator.stop()
+    assert first.count() == 1
+
+
+def test_a_reload_before_it_has_succeeded_frees_nobody(devserver, operator, handler, first, widgets):
+    def configure(**more):
+        operator.configure(devserver, [watch("widgets", handler, **more)], namespace="default", stop={"grace": "50ms"},
+                           startup={"handler": {"exec": first.command}})
+
+    configure()
+    first.behave(first.held)
+    widgets.create("a")
+    operator.start_ready().wait_synced()
+    first.wait_for(name=NAME)
+    configure(resync="1h")
+    operator.reload()
+    first.wait_for(name=NAME, count=2)
+    assert handler.count() == 0
+    first.let_go()
+    handler.wait_finished(name="a")
+    operator.stop()
+
+
+def test_it_runs_once_whatever_it_asks_for(start, operator, handler, first, widgets, own):
+    widgets.create("a")
+    first.answer({"requeueAfter": "100ms"})
+    start()
+    handler.wait_finished(name="a")
+    wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
+    operator.stop()
+    assert first.count() == 1

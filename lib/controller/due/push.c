@@ -64,16 +64,23 @@ const char *owned_awaited(const struct watch *parent)
         return NULL;
 }
 
+const char *startup_pending(const struct controller *controller)
+{
+        const struct config *config = controller->config;
+
+        if (controller->startup_over)
+                return NULL;
+        FOREACH_ARRAY(watch, config->watch, config->watch_count)
+                if (watch->own == OWN_STARTUP)
+                        return watch->name;
+        return NULL;
+}
+
 const char *startup_awaited(const struct watch *watch)
 {
-        const struct config *config = watch->controller->config;
-
-        if (watch->controller->startup_over || watch->config->own == OWN_STARTUP || watch->config->owner)
+        if (watch->config->own == OWN_STARTUP || watch->config->owner)
                 return NULL;
-        FOREACH_ARRAY(other, config->watch, config->watch_count)
-                if (other->own == OWN_STARTUP)
-                        return other->name;
-        return NULL;
+        return startup_pending(watch->controller);
 }
 
 void pause_apply(struct watch *watch)

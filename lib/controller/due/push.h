@@ -18,6 +18,7 @@ void pause_apply(struct watch *watch);
 /* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
  * none. Till then nothing of `parent` runs: a handler would take those that are missing for gone. */
 const char *owned_awaited(const struct watch *parent);
-/* The watch of `startup`, whose handler has not succeeded in this start of the operator; NULL: it holds this watch back no more. */
-const char *startup_awaited(const struct watch *watch);
-void owned_known(struct watch *watch); /* its owner may have waited for that */
+/* The watch of `startup`, whose handler has not succeeded in this start of the operator; NULL: there is none, or it has. */
+const char *startup_pending(const struct controller *controller);
+const char *startup_awaited(const struct watch *watch); /* likewise; NULL: this watch does not wait for it */
+void owned_known(struct watch *watch);                  /* its owner may have waited for that */

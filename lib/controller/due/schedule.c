@@ -65,15 +65,13 @@ static void plan_next(const struct watch *watch, struct ledger_row *row)
         plan(watch, row, not_before_last(row, watch->controller->now.realtime));
 }
 
-static void due_at_start(const struct watch *watch, struct ledger_row *row)
+/* Once `startup` is over nothing makes it due before the next start: no other object, no reload, not what it asks for itself. */
+static void plan_startup(const struct watch *watch, struct ledger_row *row)
 {
-        row->next_realtime = ledger_time(watch->controller);
-        row->next_reason = RUN_START;
-}
+        bool over = watch->controller->startup_over;
 
-static bool has_started(const struct watch *watch, const struct ledger_row *row)
-{
-        return row->handled_realtime > 0 && row->handled_realtime >= watch->controller->started;
+        row->next_realtime = over ? 0 : ledger_time(watch->controller);
+        row->next_reason = over ? RUN_REASON_NONE : RUN_START;
 }
 
 static int keep(struct watch *watch, const struct ledger_row *row)
@@ -94,7 +92,7 @@ int schedule_found(struct watch *watch, const struct record_change *change, cons
         if (r < 0)
                 return r;
         if (watch->config->own == OWN_STARTUP)
-                due_at_start(watch, &new);
+                plan_startup(watch, &new);
         else
                 plan_next(watch, &new);
         r = keep(watch, &new);
@@ -118,11 +116,9 @@ static int begin_row(const char *watch_name _unused_, const struct ledger_row *r
         struct ledger_row begun = *row;
 
         if (watch->config->own == OWN_STARTUP) {
-                if (has_started(watch, row))
-                        startup_over(watch->controller);
-                if (has_started(watch, row) || row->quarantined_until > 0)
+                if (row->quarantined_until > 0)
                         return 0;
-                due_at_start(watch, &begun);
+                plan_startup(watch, &begun);
         } else {
                 if (row->next_realtime > 0 &&
                     !(is_planned(row) && row->scheduled_realtime > watch->controller->now.realtime))
@@ -196,8 +192,11 @@ bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded,
 {
         struct ledger_row next = *row;
 
-        if (watch->config->own == OWN_STARTUP && succeeded)
+        if (watch->config->own == OWN_STARTUP && succeeded) {
                 startup_over(watch->controller);
+                plan_startup(watch, row);
+                return true;
+        }
         if (watch->config->own != OWN_SCHEDULE || row->quarantined_until > 0)
                 return false;
         if (succeeded)

@@ -101,10 +101,16 @@ static int note_failure(struct ending *ending)
         return 0;
 }
 
+/* All others wait for it. Later on somebody has asked for a run (`reconciledctl retry`), which is one like any other. */
+static bool is_startup(const struct ending *ending)
+{
+        return ending->watch->config->own == OWN_STARTUP && !ending->watch->controller->startup_over;
+}
+
 /* It is never given up: there will be no change to wait for. */
 static bool is_cleanup(const struct ending *ending)
 {
-        return ending->watch->config->own == OWN_STARTUP || ending->kind != CHANGE_UPDATED ||
+        return is_startup(ending) || ending->kind != CHANGE_UPDATED ||
                ending->done->action == ACTION_FINALIZE || ending->done->action == ACTION_FINALIZER;
 }
 
@@ -114,6 +120,8 @@ static int give_up_object(struct ending *ending, const char *next)
 
         if (ending->watch->config->own == OWN_SCHEDULE)
                 next = "not tried again until its next time";
+        else if (ending->watch->config->own == OWN_STARTUP)
+                next = "not tried again until the operator starts or is reloaded";
 
         if (ending->is_from_before) {
                 log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
@@ -137,9 +145,7 @@ static int end_startup(struct ending *ending)
 
 static bool startup_is_fatal(const struct ending *ending)
 {
-        const struct config_watch *config = ending->watch->config;
-
-        return config->own == OWN_STARTUP && config->startup_failure == STARTUP_FATAL &&
+        return is_startup(ending) && ending->watch->config->startup_failure == STARTUP_FATAL &&
                ending->done->handler_ran;
 }
 
