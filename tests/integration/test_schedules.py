@@ -223,6 +223,23 @@ def test_one_that_is_deleted_again_and_again_is_not_made_without_a_pause(start, 
     assert made()[2] - made()[1] > 4
 
 
+def test_it_runs_while_its_object_is_being_deleted(start, operator, handler, own, api):
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "report"}, "stringData": {"a": "b"}}]})
+    start(schedule(handler, children={"kinds": [{"apiVersion": "v1", "kind": "Secret"}]}))
+    wait_planned(operator)
+    own.merge_patch(NAME, {"metadata": {"finalizers": ["example.com/theirs"]}})
+    own.delete(NAME)
+    operator.stop()
+    make_due(operator)
+    operator.start_ready()
+    assert handler.wait_finished(name=NAME).body["action"] == "schedule"
+    now = datetime.datetime.now().timestamp() * 1e6
+    wait_planned(operator, lambda found: found[3] > now)
+    operator.stop()
+    assert handler.count() == 1 and own.get(NAME)["metadata"]["deletionTimestamp"]
+    assert api.resource("v1", "secrets", "default").exists("report")
+
+
 def test_an_edit_is_no_reason_to_run(start, operator, handler, own):
     start()
     wait_planned(operator)

@@ -181,3 +181,18 @@ def test_it_runs_once_whatever_it_asks_for(start, operator, handler, first, widg
     wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
     operator.stop()
     assert first.count() == 1
+
+
+def test_its_object_is_being_deleted(start, operator, handler, first, widgets, own):
+    own.create(NAME)
+    own.merge_patch(NAME, {"metadata": {"finalizers": ["example.com/theirs"]}})
+    own.delete(NAME)
+    assert own.get(NAME)["metadata"]["deletionTimestamp"]
+    widgets.create("a")
+    start()
+    handler.wait_finished(name="a")
+    own.merge_patch(NAME, {"metadata": {"finalizers": None}})
+    wait_until(lambda: own.exists(NAME) and "deletionTimestamp" not in own.get(NAME)["metadata"], "another one")
+    wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
+    operator.stop()
+    assert first.count() == 1

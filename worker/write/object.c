@@ -36,7 +36,7 @@ struct finalizer_view object_finalizer(const struct run *run)
 
 bool object_is_deleting(const struct run *run)
 {
-        return object_finalizer(run).deleting;
+        return !run->watch->config->own_action[0] && object_finalizer(run).deleting;
 }
 
 uint64_t object_essence(const struct run *run)

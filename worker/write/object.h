@@ -14,6 +14,7 @@ const char *object_json(const struct run *run);
 const char *object_version(const struct run *run);
 /* Our finalizer on it, and whether it is being deleted. */
 struct finalizer_view object_finalizer(const struct run *run);
+/* False for the operator's own (schedules, `startup`): it is one like any other until it is gone, and another one takes its place. */
 bool object_is_deleting(const struct run *run);
 /* The fingerprint of the object in `json`, as the watcher will compute it. */
 int object_fingerprint(const struct run *run, const char *json, size_t size, uint64_t *ret);
