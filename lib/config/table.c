@@ -173,7 +173,6 @@ static const char *const startup_failure_choice[] = {"retry", "fatal", NULL};
                 {"related", KEY_KINDS, IN_WATCH(related), 0, 0, &owned_table, false, NULL},                 \
                 {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},                           \
                 {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false, NULL},                                 \
-                {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},                       \
                 {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},                            \
                 DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),     \
         {                                                                                                   \
@@ -181,7 +180,11 @@ static const char *const startup_failure_choice[] = {"retry", "fatal", NULL};
         }
 
 static const struct key schedule_key[] = {
-        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL}, CRON_KEYS, RELATED_NAMESPACES, OWN_KEYS};
+        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL},
+        {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
+        CRON_KEYS,
+        RELATED_NAMESPACES,
+        OWN_KEYS};
 const struct key_table schedule_table = {schedule_key, ELEMENTS(schedule_key)};
 
 static const struct key startup_key[] = {STARTUP_FAILURE, RELATED_NAMESPACES, OWN_KEYS};

@@ -196,3 +196,28 @@ def test_its_object_is_being_deleted(start, operator, handler, first, widgets, o
     wait_nothing_due(operator, own.get(NAME)["metadata"]["uid"])
     operator.stop()
     assert first.count() == 1
+
+
+def test_deaths_meanwhile_put_it_into_no_quarantine(start, operator, handler, first, widgets):
+    widgets.create("a")
+    first.behave("sleep 300")
+    start()
+    for life in range(1, 6):
+        first.wait_for(name=NAME, count=life)
+        operator.send_signal(9)
+        operator.wait_exit()
+        operator.assert_no_processes()
+        if life == 5:
+            first.behave("exit 0")
+        operator.start_ready()
+    handler.wait_finished(name="a")
+    operator.stop()
+
+
+
+
+def test_it_has_no_quarantine(operator, handler, first):
+    file = operator.configure(watches=[watch("widgets", handler)], namespace="default",
+                              startup={"handler": {"exec": first.command}, "quarantine": {"after": 1}})
+    checked = operator.ctl.check(file)
+    assert checked.returncode == 78 and "startup.quarantine" in checked.stdout + checked.stderr

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -71,8 +72,10 @@ void own_watch_complete(struct reader *reader, yaml_node_t *node, const char *pa
 
         watch->own = is_startup ? OWN_STARTUP : OWN_SCHEDULE;
         watch->resync_usec = 0;
-        if (is_startup)
+        if (is_startup) {
+                watch->quarantine_after = UINT_MAX; /* never: all others wait for it */
                 (void)keep_text(reader, &watch->name, "startup");
+        }
         if (!watch->name || keep_text(reader, &watch->api_version, "v1") < 0 ||
             keep_text(reader, &watch->kind, "ConfigMap") < 0)
                 return;

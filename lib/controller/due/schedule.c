@@ -116,8 +116,6 @@ static int begin_row(const char *watch_name _unused_, const struct ledger_row *r
         struct ledger_row begun = *row;
 
         if (watch->config->own == OWN_STARTUP) {
-                if (row->quarantined_until > 0)
-                        return 0;
                 plan_startup(watch, &begun);
         } else {
                 if (row->next_realtime > 0 &&
