@@ -421,6 +421,7 @@
  * busy_usec: as of ANSWERED, and of the whole run.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
+ * handler_failed: it says so itself, by its end or its answer, whatever became of what it wants written.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
  * kinds: of its children, with their number, as RUN gets them the next time; kinds_known: false = as before.
@@ -456,6 +457,7 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)                                                                                   \
+        BOOL(handler_failed)                                                                                \
         BOOL(not_started)                                                                                   \
         LIST(write, write)                                                                                  \
         U64(writes_left_out)

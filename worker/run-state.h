@@ -81,6 +81,7 @@ struct run {
                 struct process_result result;
                 char *output; /* serve: the line that the answer points into */
                 bool ran, done;
+                bool failed;      /* it ran, and its end or its answer says so; nothing of it was written */
                 bool not_started; /* its program cannot be started, whatever the object is */
                 int wait_status;
                 struct process_usage usage; /* in this run */

@@ -214,6 +214,28 @@ def test_deaths_meanwhile_put_it_into_no_quarantine(start, operator, handler, fi
     operator.stop()
 
 
+def test_only_what_the_handler_itself_says_is_fatal(start, operator, devserver, handler, first, widgets, api):
+    widgets.create("a")
+    fault = devserver.fault(match={"resource": "secrets", "verb": "patch"}, status=422, times=0)
+    first.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "good"}, "stringData": {"a": "b"}}]})
+    start(onFailure="fatal", children={"kinds": [{"apiVersion": "v1", "kind": "Secret"}]})
+    first.wait_finished(name=NAME, count=3)
+    assert handler.count() == 0
+    devserver.clear_faults(fault)
+    handler.wait_finished(name="a")
+    assert api.resource("v1", "secrets", "default").exists("good")
+    operator.stop()
+
+
+@pytest.mark.parametrize("behaviour", ["exit 65", "kill -9 $$", """echo '{"error": "no database"}'""", 'echo \'{"children": 7}\'', "sleep 300"],
+                         ids=["permanent", "signal", "error", "answer", "timeout"])
+def test_what_is_fatal(operator, devserver, handler, first, behaviour):
+    first.behave(behaviour)
+    operator.configure(devserver, [watch("widgets", handler)], namespace="default",
+                       startup={"handler": {"exec": first.command, "timeout": "1s"}, "onFailure": "fatal"})
+    operator.start()
+    operator.wait_exit(expect=70)
+    assert "startup.onFailure: fatal" in operator.output.text()
 
 
 def test_it_has_no_quarantine(operator, handler, first):

@@ -95,6 +95,7 @@ static int report_end(struct run *run)
                 .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
                 .http_status = (uint64_t)run->request.http_status,
                 .handler_ran = run->handler.ran,
+                .handler_failed = run->handler.failed,
                 .not_started = run->handler.not_started,
                 .write = run->writes.item,
                 .write_count = run->writes.count,
@@ -137,8 +138,10 @@ static void carry_out(struct run *run) _suspends_
                 next = go_on(run, next);
         if (next == RUN_PREPARES)
                 next = write_prepare(run);
-        if (next == RUN_ASKS)
+        if (next == RUN_ASKS) {
                 next = ask_handler(run);
+                run->handler.failed = run->handler.ran && next != RUN_WRITES;
+        }
         if (next == RUN_WRITES)
                 next = go_on(run, next);
         if (next == RUN_WRITES)

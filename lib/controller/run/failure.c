@@ -146,7 +146,7 @@ static int end_startup(struct ending *ending)
 static bool startup_is_fatal(const struct ending *ending)
 {
         return is_startup(ending) && ending->watch->config->startup_failure == STARTUP_FATAL &&
-               ending->done->handler_ran;
+               ending->done->handler_failed;
 }
 
 int ending_failed(struct ending *ending)
