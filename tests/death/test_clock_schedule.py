@@ -38,12 +38,15 @@ def plan(operator):
     return found[0][0] if found else None
 
 
+def schedule(handler, /, **more):
+    return {"name": "nightly", "cron": "0 3 * * *", "handler": {"exec": handler.command}, **more}
+
+
 @pytest.fixture
 def start(devserver, operator, handler, clock):
     def start(ahead, **more):
         clock.set(ahead)
-        operator.configure(devserver, [], namespace="default", heartbeat={"interval": "100ms"}, schedules=[
-            {"name": "nightly", "cron": "0 3 * * *", "handler": {"exec": handler.command}, **more}])
+        operator.configure(devserver, [], namespace="default", heartbeat={"interval": "100ms"}, schedules=[schedule(handler, **more)])
         operator.start_ready()
         return wait_until(lambda: plan(operator), "its plan")
 
@@ -86,6 +89,27 @@ def test_set_back_a_little_repeats_nothing(start, operator, handler, clock):
     assert handler.count() == 1
 
 
+@pytest.mark.parametrize("how", ["restart", "reload"])
+def test_set_back_a_little_repeats_nothing_later(start, devserver, operator, handler, make_handler, clock, how):
+    """One that is new waits for the same time, and runs then."""
+    new = make_handler()
+    planned = start(usec_until(2, 59, 58))
+    handler.wait_finished(name=NAME)
+    wait_until(lambda: plan(operator) == planned + DAY, "its next plan")
+    if how == "restart":
+        operator.stop()
+    clock.set(usec_until(2, 59, 50))
+    operator.configure(devserver, [], namespace="default", heartbeat={"interval": "100ms"}, schedules=[
+        schedule(handler, retry={"first": "2s"}), schedule(new, name="new")])
+    if how == "restart":
+        operator.start_ready()
+    else:
+        operator.reload()
+    new.wait_finished(name="widgets.example.com-new")
+    operator.stop()
+    assert handler.count() == 1
+
+
 def test_set_back_by_a_year_begins_anew(start, operator, handler, clock):
     planned = start(usec_until(2, 59, 58) + 365 * DAY)
     handler.wait_finished(name=NAME)
@@ -113,7 +137,7 @@ def test_a_run_that_is_longer_than_its_period(start, operator, handler):
 def test_two_that_are_due_at_once(devserver, operator, handler, clock):
     clock.set(usec_until(2, 59, 57))
     operator.configure(devserver, [], namespace="default", schedules=[
-        {"name": name, "cron": "0 3 * * *", "handler": {"exec": handler.command}} for name in ("nightly", "other")])
+        schedule(handler, name=name) for name in ("nightly", "other")])
     operator.start_ready()
     for name in ("nightly", "other"):
         handler.wait_finished(name=f"widgets.example.com-{name}")

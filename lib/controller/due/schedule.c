@@ -46,23 +46,17 @@ static void plan(const struct watch *watch, struct ledger_row *row, uint64_t aft
         row->next_reason = RUN_SCHEDULED;
 }
 
-/* Times are whole minutes: a microsecond more says that the run has begun. */
-static bool has_begun(const struct ledger_row *row)
+/* A clock that was set back to before the last run says this all the same. */
+static uint64_t not_before_served(const struct ledger_row *row, uint64_t realtime)
 {
-        return row->scheduled_realtime % USEC_PER_MINUTE != 0;
-}
+        uint64_t served = row->served_realtime;
 
-/* Where the clock was set back behind the time of the last run, that is not repeated. */
-static uint64_t not_before_last(const struct ledger_row *row, uint64_t realtime)
-{
-        uint64_t last = has_begun(row) ? row->scheduled_realtime : 0;
-
-        return last > realtime && last - realtime <= SET_BACK_USEC ? last : realtime;
+        return served > realtime && served - realtime <= SET_BACK_USEC ? served : realtime;
 }
 
 static void plan_next(const struct watch *watch, struct ledger_row *row)
 {
-        plan(watch, row, not_before_last(row, watch->controller->now.realtime));
+        plan(watch, row, not_before_served(row, watch->controller->now.realtime));
 }
 
 /* Once `startup` is over nothing makes it due before the next start: no other object, no reload, not what it asks for itself. */
@@ -121,7 +115,7 @@ static int begin_row(const char *watch_name _unused_, const struct ledger_row *r
                 if (row->next_realtime > 0 &&
                     !(is_planned(row) && row->scheduled_realtime > watch->controller->now.realtime))
                         return 0;
-                plan(watch, &begun, watch->controller->now.realtime);
+                plan_next(watch, &begun);
         }
         return keep(watch, &begun);
 }
@@ -152,10 +146,11 @@ static void tell_missed(struct watch *watch, const struct ledger_row *row)
 }
 
 /* Whatever failed before, a new time is a new beginning. The reason is that of a run that a crash cuts off. */
-static bool begins(struct ledger_row *row)
+static bool begins(struct ledger_row *row, uint64_t now)
 {
         row->next_reason = RUN_CANCELLED;
         row->scheduled_realtime++;
+        row->served_realtime = now;
         row->attempts = row->refused = row->throttled = 0;
         row->permanent = false;
         return true;
@@ -171,7 +166,7 @@ bool schedule_take(struct watch *watch, struct ledger_row *row)
                 return false;
         }
         if (watch->config->on_missed == ON_MISSED_ONCE || now - row->scheduled_realtime <= IN_TIME_USEC)
-                return begins(row);
+                return begins(row, now);
         tell_missed(watch, row);
         plan(watch, row,
              now - IN_TIME_USEC); /* of several times that have passed, the last may still be in time */
@@ -183,7 +178,8 @@ static void plan_after_success(const struct watch *watch, struct ledger_row *row
 {
         uint64_t now = watch->controller->now.realtime;
 
-        plan(watch, row, not_before_last(row, now > took_usec ? now - took_usec : 0));
+        row->served_realtime = not_before_served(row, now > took_usec ? now - took_usec : 0);
+        plan(watch, row, row->served_realtime);
 }
 
 bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded, uint64_t took_usec)
@@ -201,6 +197,7 @@ bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded,
                 plan_after_success(watch, &next, took_usec);
         else
                 plan_next(watch, &next);
+        row->served_realtime = next.served_realtime;
         /* What it asks for itself (requeueAfter), or a backoff, may come before. */
         if (row->next_realtime > 0 && (next.next_realtime == 0 || row->next_realtime <= next.next_realtime))
                 return false;
@@ -227,7 +224,7 @@ static int move_row(const char *watch_name _unused_, const struct ledger_row *ro
         if (step->is_small || row->scheduled_realtime <= step->watch->controller->now.realtime)
                 moved.next_realtime = moment_of(step->watch, row->scheduled_realtime);
         else
-                plan(step->watch, &moved, step->watch->controller->now.realtime);
+                plan_next(step->watch, &moved);
         return keep(step->watch, &moved);
 }
 

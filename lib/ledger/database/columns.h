@@ -70,18 +70,20 @@
         X(LONG, PLAIN, 25, kinds, kinds)                                                                      \
         /* of a schedule: the time, of CLOCK_REALTIME, that its next run is for, until that has begun; then \
          * that of this run, and a microsecond; 0 */ \
-        X(NUMBER, PLAIN, 26, scheduled_realtime, scheduled_realtime)
+        X(NUMBER, PLAIN, 26, scheduled_realtime, scheduled_realtime)                                          \
+        /* of a schedule: its times up to this one, of CLOCK_REALTIME, have had their run; 0 */               \
+        X(NUMBER, PLAIN, 27, served_realtime, served_realtime)
 
 /* How the last run ended: written with the row, and read on request only. */
 #define LEDGER_RUN(X)                                                                                       \
         /* when the run ended; 0: none yet */                                                               \
-        X(NUMBER, PLAIN, 27, ran_realtime, ended_realtime)                                                  \
-        X(NUMBER, PLAIN, 28, ran_usec, duration_usec)                                                       \
-        X(TEXT, PLAIN, 29, ran_action, action)                                                              \
-        X(TEXT, PLAIN, 30, ran_reason, reason)                                                              \
-        X(TEXT, PLAIN, 31, ran_result, result)                                                              \
+        X(NUMBER, PLAIN, 28, ran_realtime, ended_realtime)                                                  \
+        X(NUMBER, PLAIN, 29, ran_usec, duration_usec)                                                       \
+        X(TEXT, PLAIN, 30, ran_action, action)                                                              \
+        X(TEXT, PLAIN, 31, ran_reason, reason)                                                              \
+        X(TEXT, PLAIN, 32, ran_result, result)                                                              \
         /* resourceVersion of the object that was read; "" */                                               \
-        X(TEXT, PLAIN, 32, ran_version, version)
+        X(TEXT, PLAIN, 33, ran_version, version)
 
 /* Runs that did something, or failed, for people; nothing is decided by them. The object may be gone. A run that
  * ends as the one before it did, and wrote nothing, only counts there. As above: X(kind, number, column). */
