@@ -266,6 +266,16 @@ def test_a_reload_takes_another_time_and_another_schedule(start, devserver, oper
     assert handler.count() == 0 and own.exists(NAME), "what a schedule has made stays until somebody deletes its object"
 
 
+def test_its_watcher_ends_in_order(start, devserver, operator, handler):
+    start()
+    wait_planned(operator)
+    operator.configure(devserver, [], namespace="default", schedules=[schedule(handler, cron="@weekly")])
+    operator.reload()
+    wait_planned(operator)
+    operator.stop()
+    assert "was told to end" not in operator.output.text()
+
+
 def test_paused_it_does_not_run(start, operator, handler):
     start()
     wait_planned(operator)

@@ -201,6 +201,22 @@ static void test_cancelled_while_it_waits_and_waits_again_to_clean_up(void **sta
         assert_int_equal(a.last, 0);
 }
 
+/* A process that ends has fibers that still wait, and a loop that takes nothing any more. */
+static void test_cancelled_when_the_loop_is_over(void **state)
+{
+        struct fixture *fixture = *state;
+        struct actor a = {.fixture = fixture, .name = "a", .times = 1};
+
+        start(&a);
+        turn(fixture);
+        assert_int_equal(sd_event_exit(fixture->event, 0), 0);
+        assert_int_equal(sd_event_loop(fixture->event), 0);
+        fibers_cancel(fixture->fibers);
+        fibers_turn(fixture->fibers);
+        assert_string_equal(fixture->log, "a0 cancelled a ");
+        assert_int_equal(fibers_count(fixture->fibers), 0);
+}
+
 static void test_asked_to_end_what_is_in_flight_goes_on(void **state)
 {
         struct fixture *fixture = *state;
@@ -523,6 +539,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_cancelled_before_it_has_begun, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cancelled_while_it_waits_and_waits_again_to_clean_up,
                                                 setup, teardown),
+                cmocka_unit_test_setup_teardown(test_cancelled_when_the_loop_is_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_asked_to_end_what_is_in_flight_goes_on, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_sleeping, setup, teardown),
