@@ -61,6 +61,7 @@
 struct assignment {
         struct queue_run run;    /* its strings belong to the queue's entry until queue_done() */
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
+        bool is_first_of_time;   /* of a schedule: schedule_give() */
         uint64_t reloads, epoch; /* when it was given out */
         uint64_t attempt;        /* as the handler is told */
         bool aside;              /* it waits for the API server, and the worker is free for others */

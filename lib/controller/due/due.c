@@ -52,10 +52,10 @@ static bool is_for_many(enum run_reason reason)
 static int take_scheduled(struct watch *watch, const struct ledger_row *row, struct queue_item item)
 {
         struct ledger_row taken = *row;
-        bool runs = schedule_take(watch, &taken);
-        int r = ledger_put(watch->controller->ledger, watch->config->name, &taken);
 
-        return r < 0 || !runs ? r : push_row(watch, &taken, item, 0);
+        if (schedule_take(watch, &taken))
+                return push_row(watch, row, item, 0);
+        return ledger_put(watch->controller->ledger, watch->config->name, &taken);
 }
 
 static int take_due_row(const char *watch_name, const struct ledger_row *row, void *userdata)

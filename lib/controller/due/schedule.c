@@ -46,6 +46,12 @@ static void plan(const struct watch *watch, struct ledger_row *row, uint64_t aft
         row->next_reason = RUN_SCHEDULED;
 }
 
+/* Times are whole minutes: a microsecond more says that a run was given to a worker. */
+static bool has_begun(const struct ledger_row *row)
+{
+        return row->next_reason != RUN_SCHEDULED && row->scheduled_realtime % USEC_PER_MINUTE != 0;
+}
+
 /* A clock that was set back to before the last run says this all the same. */
 static uint64_t not_before_served(const struct ledger_row *row, uint64_t realtime)
 {
@@ -145,62 +151,140 @@ static void tell_missed(struct watch *watch, const struct ledger_row *row)
                 watch->config->name, due);
 }
 
-/* Whatever failed before, a new time is a new beginning. The reason is that of a run that a crash cuts off. */
-static bool begins(struct ledger_row *row, uint64_t now)
+static bool has_missed(const struct watch *watch, const struct ledger_row *row)
 {
-        row->next_reason = RUN_CANCELLED;
-        row->scheduled_realtime++;
-        row->served_realtime = now;
-        row->attempts = row->refused = row->throttled = 0;
-        row->permanent = false;
-        return true;
+        uint64_t now = watch->controller->now.realtime, due = row->scheduled_realtime;
+
+        return watch->config->on_missed == ON_MISSED_SKIP && now > due && now - due > IN_TIME_USEC;
+}
+
+/* Of several times that have passed, the last may still be in time. */
+static void leave_out(struct watch *watch, struct ledger_row *row)
+{
+        tell_missed(watch, row);
+        plan(watch, row, watch->controller->now.realtime - IN_TIME_USEC);
 }
 
 bool schedule_take(struct watch *watch, struct ledger_row *row)
 {
-        uint64_t now = watch->controller->now.realtime;
-
         assert(watch->config->own == OWN_SCHEDULE && row->next_reason == RUN_SCHEDULED);
-        if (row->scheduled_realtime > now) { /* schedule_see_clock() has not seen that it was set back */
+        if (row->scheduled_realtime > watch->controller->now.realtime) {
+                /* schedule_see_clock() has not seen that it was set back */
                 row->next_realtime = moment_of(watch, row->scheduled_realtime);
                 return false;
         }
-        if (watch->config->on_missed == ON_MISSED_ONCE || now - row->scheduled_realtime <= IN_TIME_USEC)
-                return begins(row, now);
-        tell_missed(watch, row);
-        plan(watch, row,
-             now - IN_TIME_USEC); /* of several times that have passed, the last may still be in time */
+        if (!has_missed(watch, row))
+                return true;
+        leave_out(watch, row);
         return false;
 }
 
-/* A time that came while the run was under way is not served by it: it had begun before. */
-static void plan_after_success(const struct watch *watch, struct ledger_row *row, uint64_t took_usec)
+/* ---- runs */
+
+/* Whatever failed before, a new time is a new beginning. The reason is that of a run that a crash cuts off. */
+static void begin_time(struct ledger_row *row)
+{
+        if (row->next_reason == RUN_SCHEDULED) {
+                row->next_reason = RUN_CANCELLED;
+                row->attempts = row->refused = row->throttled = 0;
+                row->permanent = false;
+        }
+        row->scheduled_realtime++;
+}
+
+static void unbegin_time(struct ledger_row *row)
+{
+        row->scheduled_realtime--;
+        if (row->next_reason == RUN_CANCELLED)
+                row->next_reason = RUN_SCHEDULED;
+}
+
+static bool is_by_hand(const struct ledger_row *row, enum run_reason reason)
+{
+        return reason == RUN_REQUESTED || row->next_reason == RUN_REQUESTED;
+}
+
+/* It may have waited for long since it was due: for a worker, for `startup`, for the end of a pause or an outage. */
+static bool may_begin(struct watch *watch, struct ledger_row *row, enum run_reason reason, bool *ret_first)
 {
         uint64_t now = watch->controller->now.realtime;
 
-        row->served_realtime = not_before_served(row, now > took_usec ? now - took_usec : 0);
-        plan(watch, row, row->served_realtime);
+        if (is_planned(row) && reason == RUN_SCHEDULED && !schedule_take(watch, row))
+                return false;
+        if (!has_begun(row) && row->scheduled_realtime > 0 && row->scheduled_realtime <= now) {
+                if (!is_by_hand(row, reason) && has_missed(watch, row)) {
+                        leave_out(watch, row);
+                        return false;
+                }
+                begin_time(row);
+                *ret_first = true;
+        }
+        row->served_realtime = not_before_served(row, now);
+        return true;
 }
 
-bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded, uint64_t took_usec)
+int schedule_give(struct watch *watch, const struct queue_run *run, bool *ret_first)
 {
-        struct ledger_row next = *row;
+        struct controller *controller = watch->controller;
+        struct ledger_row row = {0};
+        bool gives = true;
+        int r = ledger_get(controller->ledger, watch->config->name, run->key, run->uid, &row);
 
-        if (watch->config->own == OWN_STARTUP && succeeded) {
+        *ret_first = false;
+        if (r == -ENOENT) /* its object has gone meanwhile */
+                return 1;
+        if (r >= 0 && !row.settling[0]) { /* else its handler has been asked before */
+                gives = may_begin(watch, &row, run->reason, ret_first);
+                controller->commit.due = true;
+                r = keep(watch, &row);
+        }
+        ledger_row_done(&row);
+        return r < 0 ? r : gives;
+}
+
+int schedule_returned(struct watch *watch, struct ledger_row *row)
+{
+        unbegin_time(row);
+        return keep(watch, row);
+}
+
+/* A time that came while the run was under way is not served by it: it had begun before. */
+static void plan_after_run(const struct watch *watch, struct ledger_row *row)
+{
+        uint64_t now = watch->controller->now.realtime, served = row->served_realtime;
+
+        plan(watch, row, served > 0 && served <= now ? served : not_before_served(row, now));
+}
+
+/* What it asks for itself (requeueAfter), or a backoff, may come before its next time. */
+static bool comes_first(const struct ledger_row *row, const struct ledger_row *next)
+{
+        return row->next_realtime > 0 &&
+               (next->next_realtime == 0 || row->next_realtime <= next->next_realtime);
+}
+
+bool schedule_ended(struct watch *watch, struct ledger_row *row, const struct message_done *done, bool first)
+{
+        bool begins_later = first && !done->handler_ran; /* whatever it waits for */
+        struct ledger_row next;
+
+        if (watch->config->own == OWN_STARTUP && done->result == RESULT_SUCCESS) {
                 startup_over(watch->controller);
                 plan_startup(watch, row);
                 return true;
         }
-        if (watch->config->own != OWN_SCHEDULE || row->quarantined_until > 0)
+        if (watch->config->own != OWN_SCHEDULE || row->quarantined_until > 0 ||
+            done->result == RESULT_SETTLING)
                 return false;
-        if (succeeded)
-                plan_after_success(watch, &next, took_usec);
-        else
-                plan_next(watch, &next);
-        row->served_realtime = next.served_realtime;
-        /* What it asks for itself (requeueAfter), or a backoff, may come before. */
-        if (row->next_realtime > 0 && (next.next_realtime == 0 || row->next_realtime <= next.next_realtime))
-                return false;
+        row->scheduled_realtime -= begins_later;
+        next = *row;
+        if (begins_later && has_missed(watch, row)) {
+                leave_out(watch, &next);
+        } else {
+                plan_after_run(watch, &next);
+                if (comes_first(row, &next))
+                        return false;
+        }
         row->scheduled_realtime = next.scheduled_realtime;
         row->next_realtime = next.next_realtime;
         row->next_reason = next.next_reason;

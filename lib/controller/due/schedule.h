@@ -14,10 +14,16 @@
 int schedule_found(struct watch *watch, const struct record_change *change, const struct ledger_row *row);
 /* The watch is in sync, for the first time in its life: what the configuration says now, and the start, count. Likewise. */
 int schedule_begin(struct watch *watch);
-/* A row that is planned has its time. Returns whether it is to run; *row says so, or for which other time it waits. */
+/* A row that is planned has its time. Returns whether it is to run; if not, *row says for which other time it waits. */
 bool schedule_take(struct watch *watch, struct ledger_row *row);
-/* A run has ended, and its row says how. took_usec: how long ago it began. Returns whether its next time is in *row: nothing else
- * is to follow then. */
-bool schedule_ended(struct watch *watch, struct ledger_row *row, bool succeeded, uint64_t took_usec);
+/* A run of a schedule is about to be given to a worker. 1: it may begin; 0: its time is another one by now, and the caller asks
+ * what is due. *ret_first: it is the first one for its time. Negative: a ledger's error. */
+int schedule_give(struct watch *watch, const struct queue_run *run, bool *ret_first);
+/* The first run for its time has not begun, and will be given again. */
+int schedule_returned(struct watch *watch, struct ledger_row *row);
+/* A run has ended, and its row says how. first: of schedule_give(). Returns whether its next time is in *row: nothing else is to
+ * follow then. */
+bool schedule_ended(struct watch *watch, struct ledger_row *row, const struct message_done *done,
+                    bool first);
 /* Plans anew when somebody has set the clock since it was last called. Returns whether rows may be due at other times now. */
 bool schedule_see_clock(struct controller *controller);

@@ -17,6 +17,8 @@
 #include "base/duration.h"
 #include "controller/due/assigned.h"
 #include "controller/due/doubt.h"
+#include "controller/due/due.h"
+#include "controller/due/schedule.h"
 #include "controller/effects.h"
 #include "controller/run/assign.h"
 #include "controller/run/twin.h"
@@ -259,7 +261,7 @@ static bool may_be_given(const void *userdata, unsigned watch)
         return next_worker(userdata, &watch);
 }
 
-static int give(struct worker *worker, const struct queue_run *run, uint64_t now)
+static int give(struct worker *worker, const struct queue_run *run, bool is_first_of_time, uint64_t now)
 {
         struct controller *controller = worker->controller;
         struct watch *watch = &controller->watch[run->watch];
@@ -270,6 +272,7 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         worker->given_count++;
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
+                                     .is_first_of_time = is_first_of_time,
                                      .since = now,
                                      .reloads = controller->reloads,
                                      .epoch = watch->epoch,
@@ -281,6 +284,27 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         given->is_first = r > 0;
         controller->commit.due = controller->commit.due || given->is_first;
         return r < 0 ? r : 0;
+}
+
+/* Its row says when it is due instead. */
+static int drop_run(struct controller *controller, const struct queue_run *run, uint64_t now)
+{
+        const struct queue_outcome dropped = {.handled = true};
+
+        queue_handler_ran(controller->queue, run->watch, run->id, false, now);
+        due_arm(controller);
+        return queue_done(controller->queue, run->id, &dropped, now, NULL);
+}
+
+static int give_or_drop(struct controller *controller, const struct queue_run *run, uint64_t now)
+{
+        struct watch *watch = &controller->watch[run->watch];
+        bool is_first = false;
+        int r = watch->config->own == OWN_SCHEDULE ? schedule_give(watch, run, &is_first) : 1;
+
+        if (r <= 0)
+                return r < 0 ? r : drop_run(controller, run, now);
+        return give(next_worker(controller, &run->watch), run, is_first, now);
 }
 
 struct worker *assign_next(struct controller *controller)
@@ -302,7 +326,7 @@ int assign_runs(struct controller *controller)
         int r = 0;
 
         while (r >= 0 && worker && queue_next_for(controller->queue, now, may_be_given, controller, &run)) {
-                r = give(next_worker(controller, &run.watch), &run, now);
+                r = give_or_drop(controller, &run, now);
                 worker = next_worker(controller, NULL);
         }
         return r;

@@ -342,6 +342,8 @@ static int returned(struct controller *controller, const struct assignment *give
         /* Else nothing is told of its end, should it be gone before it is run. */
         if (given->is_first && r >= 0 && !row.deleting && !row.unselected)
                 r = ledger_remove(controller->ledger, config->name, given->run.key, given->run.uid);
+        else if (given->is_first_of_time && r >= 0)
+                r = schedule_returned(&controller->watch[given->run.watch], &row);
         ledger_row_done(&row);
         if (r >= 0 || r == -ENOENT)
                 return queue_return(controller->queue, given->run.id, controller->now.boottime);
@@ -444,11 +446,11 @@ static void note_released(struct ending *ending)
 }
 
 /* A schedule is due again at its next time, whatever the end of this run says of its object. */
-static void note_next_time(struct ending *ending, uint64_t took_usec)
+static void note_next_time(struct ending *ending, bool is_first_of_time)
 {
         if (!ending->watch->config->own || ending->keep_row || ending->remove_row || ending->has_left)
                 return;
-        if (!schedule_ended(ending->watch, &ending->row, ending->done->result == RESULT_SUCCESS, took_usec))
+        if (!schedule_ended(ending->watch, &ending->row, ending->done, is_first_of_time))
                 return;
         ending->outcome.handled = true;
         ending->outcome.again = false;
@@ -456,9 +458,9 @@ static void note_next_time(struct ending *ending, uint64_t took_usec)
         ending->outcome.reason = RUN_REASON_NONE;
 }
 
-static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run,
-                    uint64_t took_usec)
+static int conclude(struct controller *controller, struct ending *ending, const struct assignment *given)
 {
+        const struct queue_run *run = &given->run;
         int r = load_row(controller, ending);
 
         if (r >= 0)
@@ -468,7 +470,7 @@ static int conclude(struct controller *controller, struct ending *ending, const 
         note_handed_out(ending);
         note_released(ending);
         if (r >= 0)
-                note_next_time(ending, took_usec);
+                note_next_time(ending, given->is_first_of_time);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 owned_keep_due(ending->watch, &ending->row);
@@ -524,7 +526,7 @@ static int end_assignment(struct controller *controller, const struct assignment
         if (finalizer_is_reason(run->reason))
                 return finalizer_ended(controller, given, done);
         metrics_ended(&ending.watch->metrics, done, given->took_usec);
-        r = conclude(controller, &ending, run, given->took_usec);
+        r = conclude(controller, &ending, given);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {
                 ledger_row_done(&ending.row);
                 ledger_failed(controller, r);
