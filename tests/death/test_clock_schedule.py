@@ -260,6 +260,23 @@ def test_a_time_that_comes_while_it_waits_for_children(start, operator, handler,
     assert handler.count() == (2 if missed == "once" else 1)
 
 
+def test_set_forward_before_the_first_list(start, devserver, operator, handler, clock):
+    """As on a machine that boots with a wrong clock, and has its network later."""
+    start(usec_until(1))
+    operator.stop()
+    fault = devserver.fault(match={"verb": "list", "resource": "configmaps"}, status=503, times=0)
+    watching = devserver.fault(match={"verb": "watch", "resource": "configmaps"}, status=503, times=0)
+    operator.start()
+    operator.wait_for_log("is retried")
+    clock.set(usec_until(5))
+    noticed = time.monotonic() + 1
+    wait_until(lambda: time.monotonic() > noticed, "ten heartbeats, as nothing tells that it has noticed")
+    devserver.clear_faults(fault)
+    devserver.clear_faults(watching)
+    handler.wait_finished(name=NAME)
+    operator.stop()
+
+
 def test_two_that_are_due_at_once(devserver, operator, handler, clock):
     clock.set(usec_until(2, 59, 57))
     operator.configure(devserver, [], namespace="default", schedules=[

@@ -109,7 +109,8 @@ static void startup_over(struct controller *controller)
                 pause_apply(watch);
 }
 
-/* `cron` may be another one than when that was planned. What should have run by now has its turn in schedule_take(). */
+/* `cron` may be another one than when that was planned, and the clock another one. What should have run by now has its turn in
+ * schedule_take(). */
 static int begin_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct watch *watch = userdata;
@@ -118,10 +119,12 @@ static int begin_row(const char *watch_name _unused_, const struct ledger_row *r
         if (watch->config->own == OWN_STARTUP) {
                 plan_startup(watch, &begun);
         } else {
-                if (row->next_realtime > 0 &&
-                    !(is_planned(row) && row->scheduled_realtime > watch->controller->now.realtime))
+                if (row->next_realtime > 0 && !is_planned(row))
                         return 0;
-                plan_next(watch, &begun);
+                if (is_planned(row) && row->scheduled_realtime <= watch->controller->now.realtime)
+                        begun.next_realtime = moment_of(watch, row->scheduled_realtime);
+                else
+                        plan_next(watch, &begun);
         }
         return keep(watch, &begun);
 }
