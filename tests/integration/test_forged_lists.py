@@ -47,6 +47,7 @@ def test_what_is_left_out_goes_whatever_stands_in_the_list(start, handler, widge
     is_gone(widgets, "w")
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("answer", [{}, {"children": []}], ids=["silent", "none"])
 @pytest.mark.parametrize("entry", ["v1/ConfigMap/default/a{}", "v1/Secret/default/a{}"], ids=["owned", "named"])
 def test_a_long_list_costs_few_requests(start, devserver, handler, widgets, entry, answer):
