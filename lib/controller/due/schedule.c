@@ -42,14 +42,9 @@ static void plan(const struct watch *watch, struct ledger_row *row, uint64_t aft
                 return;
         }
         row->scheduled_realtime = due;
+        row->begun = false;
         row->next_realtime = moment_of(watch, due);
         row->next_reason = RUN_SCHEDULED;
-}
-
-/* Times are whole minutes: a microsecond more says that a run was given to a worker. */
-static bool has_begun(const struct ledger_row *row)
-{
-        return row->next_reason != RUN_SCHEDULED && row->scheduled_realtime % USEC_PER_MINUTE != 0;
 }
 
 /* A clock that was set back to before the last run says this all the same. */
@@ -192,12 +187,12 @@ static void begin_time(struct ledger_row *row)
                 row->attempts = row->refused = row->throttled = 0;
                 row->permanent = false;
         }
-        row->scheduled_realtime++;
+        row->begun = true;
 }
 
 static void unbegin_time(struct ledger_row *row)
 {
-        row->scheduled_realtime--;
+        row->begun = false;
         if (row->next_reason == RUN_CANCELLED)
                 row->next_reason = RUN_SCHEDULED;
 }
@@ -207,14 +202,14 @@ static bool is_by_hand(const struct ledger_row *row, enum run_reason reason)
         return reason == RUN_REQUESTED || row->next_reason == RUN_REQUESTED;
 }
 
-/* It may have waited for long since it was due: for a worker, for `startup`, for the end of a pause or an outage. */
+/* Since it was due, the run may have waited long for a worker, for `startup`, or for the end of a pause or an outage. */
 static bool may_begin(struct watch *watch, struct ledger_row *row, enum run_reason reason, bool *ret_first)
 {
         uint64_t now = watch->controller->now.realtime;
 
         if (is_planned(row) && reason == RUN_SCHEDULED && !schedule_take(watch, row))
                 return false;
-        if (!has_begun(row) && row->scheduled_realtime > 0 && row->scheduled_realtime <= now) {
+        if (!row->begun && row->scheduled_realtime > 0 && row->scheduled_realtime <= now) {
                 if (!is_by_hand(row, reason) && has_missed(watch, row)) {
                         leave_out(watch, row);
                         return false;
@@ -279,7 +274,8 @@ bool schedule_ended(struct watch *watch, struct ledger_row *row, const struct me
         if (watch->config->own != OWN_SCHEDULE || row->quarantined_until > 0 ||
             done->result == RESULT_SETTLING)
                 return false;
-        row->scheduled_realtime -= begins_later;
+        if (begins_later)
+                row->begun = false;
         next = *row;
         if (begins_later && has_missed(watch, row)) {
                 leave_out(watch, &next);
@@ -289,6 +285,7 @@ bool schedule_ended(struct watch *watch, struct ledger_row *row, const struct me
                         return false;
         }
         row->scheduled_realtime = next.scheduled_realtime;
+        row->begun = next.begun;
         row->next_realtime = next.next_realtime;
         row->next_reason = next.next_reason;
         return true;

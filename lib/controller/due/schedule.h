@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is due without a change: `schedules` and `startup`. Each is a watch of one ConfigMap of the operator's own. Its row in the
- * ledger says when it is due next (RUN_SCHEDULED, RUN_START), so that all that is true of other objects is true of it: one run at
- * a time, backoff, quarantine, what is under way at a crash runs again. Its object has no changes that count.
+ * `schedules` and `startup` run without a change. Each is a watch of one ConfigMap that the operator makes. Its row in the ledger
+ * says when it is due next (RUN_SCHEDULED, RUN_START), so that the rules of other objects hold for it: one run at a time, backoff,
+ * quarantine (but for `startup`), and a run that a crash cuts off runs again. No change of its object counts.
  *
  * Time is that of a clock on the wall, which people set. What is planned keeps its time of day whatever they do: schedule_see_clock().
  */

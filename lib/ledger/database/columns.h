@@ -20,70 +20,71 @@
 
 /* The format of the state folder: raise it with every change of what lies there (the tables below, object
  * stores, `under-way`, `finalizers`). A folder of another format is refused. */
-#define LEDGER_SCHEMA 9
+#define LEDGER_SCHEMA 10
 
 #define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
 
-#define LEDGER_STATE(X)                                                                                       \
-        /* fingerprint of the content that was handled last; 0 = none yet */                                  \
-        X(NUMBER, PLAIN, 4, fingerprint, fingerprint)                                                         \
-        /* fingerprint of the last failed attempt: the same content is no change; 0 = none */                 \
-        X(NUMBER, PLAIN, 5, failed_fingerprint, failed_fingerprint)                                           \
-        /* failures since the last success */                                                                 \
-        X(NUMBER, INDEXED, 6, attempts, attempts)                                                             \
-        /* when the object is due by itself (backoff, requeueAfter, resync); 0 = never */                     \
-        X(NUMBER, INDEXED, 7, next_realtime, next_realtime)                                                   \
-        /* why it is due then */                                                                              \
-        X(REASON, PLAIN, 8, next_reason, next_reason)                                                         \
-        /* of the last failure; "" */                                                                         \
-        X(TEXT, PLAIN, 9, last_error, last_error)                                                             \
-        /* the first error since the last success: the root cause */                                          \
-        X(TEXT, PLAIN, 10, first_error, first_error)                                                          \
-        /* time of the last success; 0 */                                                                     \
-        X(NUMBER, PLAIN, 11, handled_realtime, handled_realtime)                                              \
-        /* failed for good with this content: the object waits for a change */                                \
-        X(FLAG, INDEXED, 12, permanent, permanent)                                                            \
-        /* the deletion is announced and not handled yet */                                                   \
-        X(FLAG, PLAIN, 13, deleting, deleting)                                                                \
-        /* unrecoverable answers in a row to our own writes */                                                \
-        X(NUMBER, INDEXED, 14, throttled, throttled)                                                          \
-        /* crashes of the operator that are blamed on the object, since the last success */                   \
-        X(NUMBER, PLAIN, 15, crashes, crashes)                                                                \
-        /* time of the last crash in which the object was at least under way; 0 */                            \
-        X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime)                                              \
-        /* end of the quarantine; 0: none */                                                                  \
-        X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until)                                          \
-        /* state of an unfinished run, to go on with (RESULT_SETTLING); "" */                                 \
-        X(LONG, PLAIN, 18, settling, settling)                                                                \
-        /* when we last wrote to the object, and its resourceVersion after that; 0, "" */                     \
-        X(NUMBER, PLAIN, 19, written_realtime, written_realtime)                                              \
-        X(TEXT, PLAIN, 20, written_version, written_version)                                                  \
-        /* up to this resourceVersion the object is what was read, and our own changes; 0 */                  \
-        X(NUMBER, PLAIN, 21, known_version, known_version)                                                    \
-        /* the object exists, but the watch does not select it any more; not handled yet */                   \
-        X(FLAG, PLAIN, 22, unselected, unselected)                                                            \
-        /* fingerprint of the related objects at the last success; 0 */                                       \
-        X(NUMBER, PLAIN, 23, related, related)                                                                \
-        /* attempts that failed for no fault of the object: of the server, the network, our rights */         \
-        X(NUMBER, PLAIN, 24, refused, refused)                                                                \
-        /* kinds and namespaces of its dependents, and our versions of them (object/child-kinds.h); "" */     \
-        X(LONG, PLAIN, 25, kinds, kinds)                                                                      \
-        /* of a schedule: the time, of CLOCK_REALTIME, that its next run is for, until that has begun; then \
-         * that of this run, and a microsecond; 0 */ \
-        X(NUMBER, PLAIN, 26, scheduled_realtime, scheduled_realtime)                                          \
-        /* of a schedule: its times up to this one, of CLOCK_REALTIME, have had their run; 0 */               \
-        X(NUMBER, PLAIN, 27, served_realtime, served_realtime)
+#define LEDGER_STATE(X)                                                                                     \
+        /* fingerprint of the content that was handled last; 0 = none yet */                                \
+        X(NUMBER, PLAIN, 4, fingerprint, fingerprint)                                                       \
+        /* fingerprint of the last failed attempt: the same content is no change; 0 = none */               \
+        X(NUMBER, PLAIN, 5, failed_fingerprint, failed_fingerprint)                                         \
+        /* failures since the last success */                                                               \
+        X(NUMBER, INDEXED, 6, attempts, attempts)                                                           \
+        /* when the object is due by itself (backoff, requeueAfter, resync); 0 = never */                   \
+        X(NUMBER, INDEXED, 7, next_realtime, next_realtime)                                                 \
+        /* why it is due then */                                                                            \
+        X(REASON, PLAIN, 8, next_reason, next_reason)                                                       \
+        /* of the last failure; "" */                                                                       \
+        X(TEXT, PLAIN, 9, last_error, last_error)                                                           \
+        /* the first error since the last success: the root cause */                                        \
+        X(TEXT, PLAIN, 10, first_error, first_error)                                                        \
+        /* time of the last success; 0 */                                                                   \
+        X(NUMBER, PLAIN, 11, handled_realtime, handled_realtime)                                            \
+        /* failed for good with this content: the object waits for a change */                              \
+        X(FLAG, INDEXED, 12, permanent, permanent)                                                          \
+        /* the deletion is announced and not handled yet */                                                 \
+        X(FLAG, PLAIN, 13, deleting, deleting)                                                              \
+        /* unrecoverable answers in a row to our own writes */                                              \
+        X(NUMBER, INDEXED, 14, throttled, throttled)                                                        \
+        /* crashes of the operator that are blamed on the object, since the last success */                 \
+        X(NUMBER, PLAIN, 15, crashes, crashes)                                                              \
+        /* time of the last crash in which the object was at least under way; 0 */                          \
+        X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime)                                            \
+        /* end of the quarantine; 0: none */                                                                \
+        X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until)                                        \
+        /* state of an unfinished run, to go on with (RESULT_SETTLING); "" */                               \
+        X(LONG, PLAIN, 18, settling, settling)                                                              \
+        /* when we last wrote to the object, and its resourceVersion after that; 0, "" */                   \
+        X(NUMBER, PLAIN, 19, written_realtime, written_realtime)                                            \
+        X(TEXT, PLAIN, 20, written_version, written_version)                                                \
+        /* up to this resourceVersion the object is what was read, and our own changes; 0 */                \
+        X(NUMBER, PLAIN, 21, known_version, known_version)                                                  \
+        /* the object exists, but the watch does not select it any more; not handled yet */                 \
+        X(FLAG, PLAIN, 22, unselected, unselected)                                                          \
+        /* fingerprint of the related objects at the last success; 0 */                                     \
+        X(NUMBER, PLAIN, 23, related, related)                                                              \
+        /* attempts that failed for no fault of the object: of the server, the network, our rights */       \
+        X(NUMBER, PLAIN, 24, refused, refused)                                                              \
+        /* kinds and namespaces of its dependents, and our versions of them (object/child-kinds.h); "" */   \
+        X(LONG, PLAIN, 25, kinds, kinds)                                                                    \
+        /* of a schedule: the time (CLOCK_REALTIME) that its next run, or the last one, is for; 0 */        \
+        X(NUMBER, PLAIN, 26, scheduled_realtime, scheduled_realtime)                                        \
+        /* its times up to this one have had their run; 0 */                                                \
+        X(NUMBER, PLAIN, 27, served_realtime, served_realtime)                                              \
+        /* of a schedule: the run for scheduled_realtime was given to a worker */                           \
+        X(FLAG, PLAIN, 28, begun, begun)
 
 /* How the last run ended: written with the row, and read on request only. */
 #define LEDGER_RUN(X)                                                                                       \
         /* when the run ended; 0: none yet */                                                               \
-        X(NUMBER, PLAIN, 28, ran_realtime, ended_realtime)                                                  \
-        X(NUMBER, PLAIN, 29, ran_usec, duration_usec)                                                       \
-        X(TEXT, PLAIN, 30, ran_action, action)                                                              \
-        X(TEXT, PLAIN, 31, ran_reason, reason)                                                              \
-        X(TEXT, PLAIN, 32, ran_result, result)                                                              \
+        X(NUMBER, PLAIN, 29, ran_realtime, ended_realtime)                                                  \
+        X(NUMBER, PLAIN, 30, ran_usec, duration_usec)                                                       \
+        X(TEXT, PLAIN, 31, ran_action, action)                                                              \
+        X(TEXT, PLAIN, 32, ran_reason, reason)                                                              \
+        X(TEXT, PLAIN, 33, ran_result, result)                                                              \
         /* resourceVersion of the object that was read; "" */                                               \
-        X(TEXT, PLAIN, 33, ran_version, version)
+        X(TEXT, PLAIN, 34, ran_version, version)
 
 /* Runs that did something, or failed, for people; nothing is decided by them. The object may be gone. A run that
  * ends as the one before it did, and wrote nothing, only counts there. As above: X(kind, number, column). */
