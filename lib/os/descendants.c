@@ -106,23 +106,33 @@ static int table_add(struct table *table, struct entry added)
         return 0;
 }
 
+/* Of /proc/PID/NAME. False: the process is gone, or hidden. */
+static bool read_text(pid_t pid, const char *name, char *text, size_t room)
+{
+        _cleanup_close_ int fd = -1;
+        char path[64];
+        ssize_t size;
+
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        size = fd < 0 ? -1 : sys_read(fd, text, room - 1);
+        if (size <= 0)
+                return false;
+        text[size] = '\0';
+        return true;
+}
+
 /* "pid (name) state parent group ...": the name may hold anything, brackets too. False: gone meanwhile, or
  * hidden. */
 static bool read_process(pid_t pid, struct entry *ret)
 {
-        _cleanup_close_ int fd = -1;
-        char path[64], text[512];
         const char *rest;
+        char text[512];
         char state;
-        ssize_t size;
 
         *ret = (struct entry){.pid = pid};
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        size = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
-        if (size <= 0)
+        if (!read_text(pid, "stat", text, sizeof(text)))
                 return false;
-        text[size] = '\0';
         rest = strrchr(text, ')');
         if (!rest || sscanf(rest, ") %c %d %d", &state, &ret->parent, &ret->group) != 3)
                 return false;
@@ -133,18 +143,12 @@ static bool read_process(pid_t pid, struct entry *ret)
 /* DESCENDANTS_ANY: it is gone, or hidden. The owner of its files in /proc would not tell: a process can make that root. */
 static uid_t read_user(pid_t pid)
 {
-        _cleanup_close_ int fd = -1;
-        char path[64], text[1024];
         const char *line;
+        char text[1024];
         unsigned user;
-        ssize_t size;
 
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        size = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
-        if (size <= 0)
+        if (!read_text(pid, "status", text, sizeof(text)))
                 return DESCENDANTS_ANY;
-        text[size] = '\0';
         line = strstr(text, "\nUid:");
         return line && sscanf(line, "\nUid: %u", &user) == 1 ? (uid_t)user : DESCENDANTS_ANY;
 }
