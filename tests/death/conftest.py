@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of death share: the library that makes a process fail, and cells that run side by side."""
+"""What the tests of death share: the libraries that make a process fail and set its clock, and cells that run side by side."""
 import concurrent.futures
 import ctypes
 import os
 import shutil
 import signal
+import struct
 
 import pytest
 
 from harness.setup import BUILD
 
 SHIM = BUILD / "tests" / "death" / "libdeath-shim.so"
+CLOCK_SHIM = BUILD / "tests" / "death" / "libclock-shim.so"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 # As enum act of shim.c.
@@ -18,13 +20,38 @@ FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, CLOSE, ASK, READ,
     256, 512, 513, 514, 515, 516, 517, 518, 519, 520, 1024
 
 
-@pytest.fixture(scope="session")
-def shim(programs):
-    """Where every user can read it."""
-    path = next(iter(programs.values())).parents[1] / SHIM.name
-    shutil.copy(SHIM, path)
+def readable(library, programs):
+    """A copy beside the programs, where every user can read it."""
+    path = next(iter(programs.values())).parents[1] / library.name
+    shutil.copy(library, path)
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(scope="session")
+def shim(programs):
+    return readable(SHIM, programs)
+
+
+class Clock:
+    """The machine's clock, as the operator sees it."""
+
+    def __init__(self, folder):
+        self.path = folder / "ahead"
+        self.set(0)
+        self.path.chmod(0o644)
+
+    def set(self, ahead):
+        """By so many microseconds before the true time."""
+        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
+            file.write(struct.pack("=q", ahead))
+
+
+@pytest.fixture
+def clock(sandbox, operator, programs):
+    clock = Clock(sandbox.subfolder("clock", mode=0o755))
+    operator.environment.update(LD_PRELOAD=readable(CLOCK_SHIM, programs), RECONCILED_CLOCK=clock.path)
+    return clock
 
 
 class Value(ctypes.Union):

@@ -1,41 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine's clock is set while the operator runs, or while it does not: what waits waits for as long as it was meant
 to, and nothing runs before its time."""
-import shutil
-import struct
-
 import pytest
 
 from harness import ledger, wait_until, watch
-from harness.setup import BUILD
 
-LIBRARY = BUILD / "tests" / "death" / "libclock-shim.so"
 HOUR = 3600 * 1_000_000
 ANOTHER_BOOT = "0123456789abcdef0123456789abcdef"
-
-
-class Clock:
-    """The machine's clock, as the operator sees it."""
-
-    def __init__(self, folder):
-        self.path = folder / "ahead"
-        self.set(0)
-        self.path.chmod(0o644)
-
-    def set(self, ahead):
-        """By so many microseconds before the true time."""
-        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
-            file.write(struct.pack("=q", ahead))
-
-
-@pytest.fixture
-def clock(sandbox, operator, programs):
-    library = next(iter(programs.values())).parents[1] / LIBRARY.name
-    shutil.copy(LIBRARY, library)
-    library.chmod(0o755)
-    clock = Clock(sandbox.subfolder("clock", mode=0o755))
-    operator.environment.update(LD_PRELOAD=library, RECONCILED_CLOCK=clock.path)
-    return clock
 
 
 @pytest.fixture

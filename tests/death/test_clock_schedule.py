@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine's clock is set while a schedule waits: it keeps its time of day, and no run is repeated for that."""
-import shutil
 import time
 
 import pytest
 
 from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
-from harness.setup import BUILD
 
-from .test_clock import HOUR, LIBRARY, Clock
+from .test_clock import HOUR
 
 DAY = 24 * HOUR
 NAME = "widgets.example.com-nightly"
-assert BUILD in LIBRARY.parents
-
-
-@pytest.fixture
-def clock(sandbox, operator, programs):
-    library = next(iter(programs.values())).parents[1] / LIBRARY.name
-    shutil.copy(LIBRARY, library)
-    library.chmod(0o755)
-    clock = Clock(sandbox.subfolder("clock", mode=0o755))
-    operator.environment.update(LD_PRELOAD=library, RECONCILED_CLOCK=clock.path)
-    return clock
-
 
 MIDNIGHT = (int(time.time() * 1e6) // DAY + 2) * DAY
 
