@@ -24,7 +24,7 @@
         "0 says nothing of the others"
 
 #define TOO_LONG                                                                                            \
-        "the handler wrote an answer that is larger than 1048576 bytes and does not begin with its id, so nobody knows whose it is"
+        "the handler wrote an answer that is too long and does not begin with its id, so nobody knows whose it is"
 
 #define LOOK_USEC (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
