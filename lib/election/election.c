@@ -25,7 +25,7 @@ enum event {
         EVENT_COUNT
 };
 
-/* What has no cell must never happen. */
+/* An event that has no cell never comes in that state: move() asserts it. */
 static const enum election_state table[ELECTION_STATE_COUNT][EVENT_COUNT] = {
         [ELECTION_ENDING] = {[EVENT_FOREIGN] = ELECTION_ENDING,
                              [EVENT_STEP_DOWN] = ELECTION_ENDING,

@@ -8,7 +8,7 @@
 static const char *const line_name[] = {"reconciled-leader", "operator", "cluster", "epoch", "writes",
                                         "duration",          "holder",   "released"};
 
-/* What is left to read: whole lines. */
+/* The part of the text that has not been read yet; it begins with a line. */
 struct reader {
         const char *at, *end;
 };
