@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/http-server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,85 +16,6 @@
 #include "gateway/tls.h"
 #include "http/http-loop.h"
 #include "os/syscall.h"
-
-/* No names of hosts: nothing is asked of a DNS. */
-
-#define BACKLOG 64
-
-union address {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-        struct sockaddr_un un;
-};
-
-static int parse_inet(const char *where, union address *ret, socklen_t *ret_size)
-{
-        const char *colon = strrchr(where, ':');
-        char host[64];
-        uint16_t port;
-        size_t length;
-
-        if (!colon || (size_t)(colon - where) >= sizeof(host))
-                return -EINVAL;
-        length = (size_t)(colon - where);
-        memcpy(host, where, length);
-        host[length] = '\0';
-        port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-        if (host[0] == '[' && host[length - 1] == ']') {
-                host[length - 1] = '\0';
-                ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = port};
-                *ret_size = sizeof(ret->in6);
-                return inet_pton(AF_INET6, host + 1, &ret->in6.sin6_addr) == 1 ? 0 : -EINVAL;
-        }
-        ret->in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = port};
-        *ret_size = sizeof(ret->in);
-        return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &ret->in.sin_addr) ==
-                               1
-                       ? 0
-                       : -EINVAL;
-}
-
-static int parse(const char *where, union address *ret, socklen_t *ret_size)
-{
-        if (strncmp(where, "unix:", 5) != 0)
-                return parse_inet(where, ret, ret_size);
-        ret->un = (struct sockaddr_un){.sun_family = AF_UNIX};
-        *ret_size = sizeof(ret->un);
-        return snprintf(ret->un.sun_path, sizeof(ret->un.sun_path), "%s", where + 5) <
-                               (int)sizeof(ret->un.sun_path)
-                       ? 0
-                       : -ENAMETOOLONG;
-}
-
-int gateway_listen(const char *where, char **ret_socket_path, struct error *error)
-{
-        union address address = {0};
-        socklen_t size = 0;
-        _cleanup_close_ int fd = -1;
-        int r = parse(where, &address, &size), on = 1;
-
-        if (r < 0)
-                return error_set(error, r, "\"%s\" is not an address to listen on", where);
-        fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return error_set(error, -errno, "%s: %s", where, strerror(errno));
-        if (address.any.sa_family == AF_UNIX)
-                (void)unlink(address.un.sun_path); /* of a former life */
-        else
-                (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
-                return error_set(error, -errno, "%s: %s", where, strerror(errno));
-        if (address.any.sa_family == AF_UNIX) {
-                /* Who may enter the folder may ask. */
-                if (chmod(address.un.sun_path, 0666) < 0)
-                        return error_set(error, -errno, "%s: %s", where, strerror(errno));
-                *ret_socket_path = strdup(address.un.sun_path);
-                if (!*ret_socket_path)
-                        return error_set(error, -ENOMEM, "no memory");
-        }
-        return TAKE_FD(fd);
-}
 
 /* The file is read for each request, so that a new token is in force at once. */
 

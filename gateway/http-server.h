@@ -10,11 +10,6 @@
 #include "http/http-loop.h"
 #include "ipc/message.h"
 
-/* A listening socket for "address:port", "[address]:port" or "unix:/path", or a negative errno with a text.
- * *ret_socket_path becomes the path of a Unix socket, which the caller frees, and removes at the end; for other
- * sockets it stays as it is. */
-int gateway_listen(const char *where, char **ret_socket_path, struct error *error);
-
 /* Whether this Authorization header (or NULL) carries the bearer token that the file holds now. */
 bool gateway_token_matches(const char *file, const char *authorization);
 

@@ -14,6 +14,7 @@
 #include "gateway/tls.h"
 #include "ipc/child.h"
 #include "ipc/close-in.h"
+#include "os/listen.h"
 
 struct gateway {
         struct child child;
@@ -69,7 +70,7 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         gateway->token_file = strdup(config->token_file);
         if (!gateway->token_file)
                 return -ENOMEM;
-        gateway->server.listen_fd = gateway_listen(config->listen, &gateway->socket_path, &error);
+        gateway->server.listen_fd = listen_open(config->listen, config->kept, &gateway->socket_path, &error);
         if (gateway->server.listen_fd < 0) {
                 int code = exit_code_for(gateway->server.listen_fd, EXIT_CODE_CONFIGURATION);
 

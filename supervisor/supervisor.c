@@ -41,6 +41,7 @@
 #include "supervisor/heartbeat.h"
 #include "supervisor/loop.h"
 #include "supervisor/notify.h"
+#include "supervisor/reload/kept-port.h"
 #include "supervisor/teardown.h"
 #include "supervisor/watches/begin-end.h"
 
@@ -301,6 +302,7 @@ int supervisor_run(struct supervisor *supervisor)
                   counted(supervisor->controller.worker_count, "worker", "workers"),
                   supervisor->options->state_directory);
         limits_prepare(supervisor); /* what is started from here on is in our control group */
+        kept_port_begin(supervisor->config);
         r = supervisor_close_in(supervisor);
         if (r >= 0) {
                 separation_warn(supervisor);

@@ -9,6 +9,7 @@
 #include "config/config-message.h"
 #include "config/config-watch.h"
 #include "supervisor/folders/secrets.h"
+#include "supervisor/reload/kept-port.h"
 #include "supervisor/supervisor.h"
 
 /* How long no credential may be had: the credential process fails after that. */
@@ -188,6 +189,7 @@ static int config_gateway(struct child_slot *child)
         const struct config *config = child->supervisor->config;
         struct message_config_gateway message = {
                 .listen = config->gateway_listen,
+                .kept = kept_port_is(config->gateway_listen),
                 .token_file = config->gateway_token_file,
                 .certificate_file = config->gateway_certificate_file,
                 .key_file = config->gateway_key_file,

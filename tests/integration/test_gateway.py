@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -184,6 +185,50 @@ def test_a_taken_port_is_told(devserver, operator, handler):
         operator.start()
         operator.wait_exit(expect=70)
     assert f"gateway.listen: {listen}: Address already in use" in operator.output.text()
+
+
+THIEF = """
+import socket, sys
+while True:
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, getattr(socket, sys.argv[2]), 1)
+        try:
+            thief.bind(("127.0.0.1", int(sys.argv[1])))
+            thief.listen()
+        except OSError:
+            continue
+        print("taken", flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("option", ["SO_REUSEADDR", "SO_REUSEPORT"])
+def test_another_user_does_not_get_the_port_between_two_lives(configured, devserver, handler, free_port, option):
+    configured.start_ready()
+    command = ["/usr/bin/python3", "-c", THIEF, str(free_port), option]
+    with subprocess.Popen(command, user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as thief:
+        try:
+            for resync in ("1h", "2h", "3h"):
+                configured.configure(devserver, [watch("widgets", handler, resync=resync)], workers=1,
+                                     gateway={"listen": f"127.0.0.1:{free_port}"})
+                configured.reload()
+                wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "its gateway")
+        finally:
+            thief.kill()
+        assert thief.stdout.read() == ""
+
+
+def test_two_operators_of_one_user_do_not_share_a_port(configured, make_operator, devserver, handler, free_port):
+    configured.start_ready()
+    other = make_operator()
+    other.configure(devserver, [watch("widgets", handler)], operator="other.example.com",
+                    gateway={"listen": f"127.0.0.1:{free_port}"})
+    other.user = configured.user
+    for path in (other.folder, other.config_file, other.folder / "kubeconfig", other.state_directory, other.runtime_directory):
+        other.user.give(path, 0o700)
+    other.start()
+    other.wait_exit(expect=70)
+    assert "Address already in use" in other.output.text()
 
 
 @pytest.mark.parametrize("listen", ["9464", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000", "unix:relative"])

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "gateway/http-server.h"
+#include "os/listen.h"
 
 static void test_addresses(void **state)
 {
@@ -21,7 +22,7 @@ static void test_addresses(void **state)
         (void)state;
         for (size_t i = 0; i < ELEMENTS(good); i++) {
                 char *path = NULL;
-                int fd = gateway_listen(good[i], &path, NULL);
+                int fd = listen_open(good[i], false, &path, NULL);
 
                 assert_true(fd >= 0);
                 assert_null(path);
@@ -31,7 +32,7 @@ static void test_addresses(void **state)
                 _cleanup_error_ struct error error = ERROR_NONE;
                 char *path = NULL;
 
-                assert_true(gateway_listen(bad[i], &path, &error) < 0);
+                assert_true(listen_open(bad[i], false, &path, &error) < 0);
                 assert_null(path);
         }
 }
@@ -45,9 +46,9 @@ static void test_a_socket_takes_the_place_of_a_former_one(void **state)
         (void)state;
         assert_non_null(mkdtemp(folder));
         snprintf(where, sizeof(where), "unix:%s/socket", folder);
-        first = gateway_listen(where, &path, NULL);
+        first = listen_open(where, false, &path, NULL);
         assert_true(first >= 0);
-        second = gateway_listen(where, &again, NULL);
+        second = listen_open(where, false, &again, NULL);
         assert_true(second >= 0);
         assert_string_equal(path, where + 5);
         assert_int_equal(stat(path, &st), 0);
