@@ -138,7 +138,15 @@ static void fill(struct rk_request *request)
         request->uid = rk_text(rk_get(metadata, "uid"), "");
 }
 
-static rk_function *find_function(const struct rk_handler *handler, const char *action)
+static rk_function *find_schedule(const struct rk_handler *handler, const char *name)
+{
+        for (const struct rk_schedule *each = handler->schedules; each && each->name; each++)
+                if (strcmp(each->name, name) == 0)
+                        return each->function;
+        return NULL;
+}
+
+static rk_function *find_function(const struct rk_handler *handler, const char *action, const char *watch)
 {
         const struct {
                 const char *action;
@@ -146,7 +154,9 @@ static rk_function *find_function(const struct rk_handler *handler, const char *
         } known[] = {{"reconcile", handler->reconcile},
                      {"finalize", handler->finalize},
                      {"deleted", handler->deleted},
-                     {"unselected", handler->unselected}};
+                     {"unselected", handler->unselected},
+                     {"startup", handler->startup},
+                     {"schedule", find_schedule(handler, watch)}};
 
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
                 if (strcmp(known[i].action, action) == 0)
@@ -154,16 +164,38 @@ static rk_function *find_function(const struct rk_handler *handler, const char *
         return NULL;
 }
 
+/* What is said of an action without a function. An error is what the configuration asks for: the work would be missed
+ * without a word. */
+static struct rk_value *answer_of_nobody(struct rk_request *request)
+{
+        const char *action = request->action, *watch = request->watch;
+
+        if (strcmp(action, "reconcile") == 0)
+                return rk_permanent(request,
+                                    "the handler has no function that reconciles objects of the watch %s: "
+                                    "set rk_handler.reconcile",
+                                    watch);
+        if (strcmp(action, "schedule") == 0)
+                return rk_permanent(request,
+                                    "the handler has no function for the schedule %s: add {\"%s\", ...} to "
+                                    "rk_handler.schedules",
+                                    watch, watch);
+        if (strcmp(action, "startup") == 0)
+                return rk_permanent(request,
+                                    "the handler has no function for startup: set rk_handler.startup");
+        return NULL;
+}
+
 static struct rk_value *answer_to(const struct rk_handler *handler, struct rk_request *request)
 {
-        rk_function *function = find_function(handler, request->action);
+        rk_function *function = find_function(handler, request->action, request->watch);
         struct rk_value *answer;
 
         if (request->version != REQUEST_VERSION)
                 return rk_permanent(request,
                                     "the request has version %lld, and this kit knows %d: use a newer kit",
                                     request->version, REQUEST_VERSION);
-        answer = function ? function(request) : NULL;
+        answer = function ? function(request) : answer_of_nobody(request);
         if (!answer)
                 return rk_build(request, "{}");
         if (!rk_is_object(answer))
@@ -284,6 +316,13 @@ static bool serve_one(const struct rk_handler *handler, const char *line, size_t
         return goes_on;
 }
 
+static bool is_complete(const struct rk_handler *handler)
+{
+        if (handler->finalize || handler->deleted || handler->unselected)
+                return handler->reconcile;
+        return handler->reconcile || handler->startup || (handler->schedules && handler->schedules->name);
+}
+
 int rk_serve(const struct rk_handler *handler)
 {
         FILE *requests;
@@ -292,7 +331,7 @@ int rk_serve(const struct rk_handler *handler)
         ssize_t size;
         int answers, status = EXIT_SUCCESS;
 
-        assert(handler->reconcile);
+        assert(is_complete(handler));
         if (take_streams(&requests, &answers) < 0) {
                 rk_error("standard input and output cannot be taken: %s", strerror(errno));
                 return EXIT_FAILURE;
@@ -323,7 +362,8 @@ static void set_default(struct rk_request *request, struct rk_value *object, con
 
 bool rk_answers(rk_function *function, const char *action, const char *object, const char *expected)
 {
-        struct rk_handler handler = {function, function, function, function};
+        const struct rk_schedule schedules[] = {{"test", function}, {NULL, NULL}};
+        struct rk_handler handler = {function, function, function, function, function, schedules};
         struct rk_request request = {0};
         struct rk_value *whole = rk_build(&request, object), *metadata;
         const struct rk_value *wanted, *answer;

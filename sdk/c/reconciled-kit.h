@@ -51,12 +51,20 @@ struct rk_request {
 /* Returns the answer, or NULL: there is nothing to say. */
 typedef struct rk_value *rk_function(struct rk_request *request);
 
-/* Only reconcile must be there. An action without a function changes nothing. */
+struct rk_schedule {
+        const char *name;      /* in the configuration; NULL ends the list */
+        rk_function *function; /* its time has come, and the object is its ConfigMap */
+};
+
+/* Reconcile must be there, unless there are only schedules and startup. Finalize, deleted and unselected change nothing
+ * without a function. */
 struct rk_handler {
         rk_function *reconcile;  /* brings the world in line with the object */
         rk_function *finalize;   /* cleans up; the object goes when it has returned */
         rk_function *deleted;    /* the object is gone; for watches without a finalizer */
         rk_function *unselected; /* the watch does not select the object any more */
+        rk_function *startup;    /* the operator has started, and all other handlers wait; the object is a ConfigMap of its own */
+        const struct rk_schedule *schedules; /* or NULL */
 };
 
 /* Answers requests until there are no more. Call it once; returns the exit status of the process. What anybody prints

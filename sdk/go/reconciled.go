@@ -51,12 +51,15 @@ const (
 // status, conditions and events are written. The context ends when the process is asked to end.
 type Func func(ctx context.Context, request *Request) (*Answer, error)
 
-// Handler has a function for each action; only Reconcile must be there. An action without one changes nothing.
+// Handler has a function for each action. Reconcile must be there, unless there are only Schedules and Startup. Finalize, Deleted
+// and Unselected change nothing without a function.
 type Handler struct {
-	Reconcile  Func // brings the world in line with the object
-	Finalize   Func // cleans up; the object goes when it has returned
-	Deleted    Func // the object is gone; for watches without a finalizer
-	Unselected Func // the watch does not select the object any more
+	Reconcile  Func            // brings the world in line with the object
+	Finalize   Func            // cleans up; the object goes when it has returned
+	Deleted    Func            // the object is gone; for watches without a finalizer
+	Unselected Func            // the watch does not select the object any more
+	Schedules  map[string]Func // by the name of the schedule: its time has come, and the object is its ConfigMap
+	Startup    Func            // the operator has started, and all other handlers wait; the object is a ConfigMap of its own
 }
 
 // ---- errors
@@ -276,6 +279,32 @@ func Unfinished(after time.Duration) *Answer {
 
 // ---- one request
 
+// find gives nil where nothing is to be done. An error is what nobody serves although the configuration asks for it: the work
+// would be missed without a word.
+func (h Handler) find(request *Request) (function Func, err error) {
+	switch request.Action {
+	case "reconcile":
+		if function = h.Reconcile; function == nil {
+			err = Permanentf("the handler has no function that reconciles objects of the watch %s: set Handler.Reconcile", request.Watch)
+		}
+	case "finalize":
+		function = h.Finalize
+	case "deleted":
+		function = h.Deleted
+	case "unselected":
+		function = h.Unselected
+	case "schedule":
+		if function = h.Schedules[request.Watch]; function == nil {
+			err = Permanentf("the handler has no function for the schedule %s: set Handler.Schedules[%q]", request.Watch, request.Watch)
+		}
+	case "startup":
+		if function = h.Startup; function == nil {
+			err = Permanentf("the handler has no function for startup: set Handler.Startup")
+		}
+	}
+	return function, err
+}
+
 func (h Handler) run(ctx context.Context, request *Request) (answer *Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -286,10 +315,9 @@ func (h Handler) run(ctx context.Context, request *Request) (answer *Answer, err
 	if request.Version != 0 && request.Version != requestVersion {
 		return nil, Permanentf("the request has version %d, and this kit knows %d: use a newer kit", request.Version, requestVersion)
 	}
-	function := map[string]Func{"reconcile": h.Reconcile, "finalize": h.Finalize, "deleted": h.Deleted,
-		"unselected": h.Unselected}[request.Action]
+	function, err := h.find(request)
 	if function == nil {
-		return nil, nil
+		return nil, err
 	}
 	return function(ctx, request)
 }
@@ -364,7 +392,8 @@ func withID(answer []byte, id int64) []byte {
 // Serve answers requests until there are no more; then the process ends. Call it once. What anybody prints to os.Stdout
 // from here on goes to standard error.
 func Serve(handler Handler) {
-	if handler.Reconcile == nil {
+	ofWatches := handler.Finalize != nil || handler.Deleted != nil || handler.Unselected != nil
+	if handler.Reconcile == nil && (ofWatches || handler.Startup == nil && len(handler.Schedules) == 0) {
 		panic("reconciled: the handler lacks Reconcile")
 	}
 	answers := os.Stdout

@@ -7,10 +7,15 @@ export type Result = Answer | void | null;
 export type HandlerFunction = (request: Request) => Result | Promise<Result>;
 
 export interface Handlers {
-  reconcile: HandlerFunction;
+  /** Must be there, unless there are only schedules and startup. */
+  reconcile?: HandlerFunction;
   finalize?: HandlerFunction;
   deleted?: HandlerFunction;
   unselected?: HandlerFunction;
+  /** The operator has started, and all other handlers wait. The object is a ConfigMap of the operator's. */
+  startup?: HandlerFunction;
+  /** By the name of the schedule: its time has come, and the object is its ConfigMap. */
+  schedules?: Record<string, HandlerFunction>;
 }
 
 /** This run has failed, and is tried again: after retryAfter (text as '90s', or milliseconds), or else after the object's backoff. */
@@ -28,7 +33,7 @@ export class Permanent extends Error {
 export const log: Record<'info' | 'warning' | 'error', (...values: unknown[]) => void>;
 
 /** The answer to a request, as the operator gets it, without id. A failure is an answer as well. */
-export function answer(request: Request, handlers: Partial<Handlers>): Promise<Answer>;
+export function answer(request: Request, handlers: Handlers): Promise<Answer>;
 
 /** Answers requests until there are no more; then the process ends. Call it once. */
 export function serve(handlers: Handlers): void;

@@ -19,7 +19,7 @@ const { format } = require('node:util');
 
 const VERSION = 1; // of requests
 const EXIT_DATA = 65;
-const ACTIONS = ['reconcile', 'finalize', 'deleted', 'unselected'];
+const ACTIONS = ['reconcile', 'finalize', 'deleted', 'unselected', 'startup']; // and `schedules`, by their names
 
 /** This run has failed, and is tried again: after retryAfter (text as '90s', or milliseconds), or else after the object's
  * backoff. Any other error has the same effect, and leaves its stack in the log. */
@@ -54,17 +54,36 @@ const log = { info: logAt('info'), warning: logAt('warning'), error: logAt('erro
 
 /** A name with a mistake would let objects go without their cleanup. */
 function checkNames(handlers) {
-  const unknown = Object.keys(handlers).filter((name) => !ACTIONS.includes(name));
-  if (unknown.length > 0) throw new TypeError(`there is no action ${unknown[0]}; there are ${ACTIONS.join(', ')}`);
-  if (typeof handlers.reconcile !== 'function') throw new TypeError('the handler lacks the function reconcile');
+  const { schedules = {}, ...rest } = handlers;
+  const unknown = Object.keys(rest).filter((name) => !ACTIONS.includes(name));
+  if (unknown.length > 0) throw new TypeError(`there is no action ${unknown[0]}; there are ${ACTIONS.join(', ')}, schedules`);
+  const wrong = Object.entries({ ...schedules, ...rest }).find(([, value]) => value !== undefined && typeof value !== 'function');
+  if (wrong) throw new TypeError(`the handler's ${wrong[0]} is no function`);
+  const { startup, ...ofWatches } = rest;
+  const withoutWatch = Object.keys(ofWatches).length === 0 && (startup || Object.keys(schedules).length > 0);
+  if (!handlers.reconcile && !withoutWatch) throw new TypeError('the handler lacks the function reconcile');
+}
+
+// What nobody serves although the configuration asks for it: the work would be missed without a word.
+const LACKING = {
+  reconcile: (watch) => `no function that reconciles objects of the watch ${watch}: serve({ reconcile })`,
+  schedule: (name) => `no function for the schedule ${name}: serve({ schedules: { '${name}': ... } })`,
+  startup: () => 'no function for startup: serve({ startup })',
+};
+
+/** undefined: nothing is to be done. */
+function findFunction({ action, watch }, handlers) {
+  const [from, name] = action === 'schedule' ? [handlers.schedules ?? {}, watch] : [handlers, action];
+  const found = Object.hasOwn(from, name) && (action === 'schedule' || ACTIONS.includes(action)) ? from[name] : undefined;
+  if (!found && Object.hasOwn(LACKING, action)) throw new Permanent(`the handler has ${LACKING[action](watch)}`);
+  return found;
 }
 
 async function runFunction(request, handlers) {
   if ((request.version ?? VERSION) !== VERSION) {
     throw new Permanent(`the request has version ${request.version}, and this kit knows ${VERSION}: use a newer kit`);
   }
-  // Of an action that is not served, nothing is to be done.
-  const found = ACTIONS.includes(request.action) ? await handlers[request.action]?.(request) : undefined;
+  const found = await findFunction(request, handlers)?.(request);
   if (found === undefined || found === null) return {};
   if (typeof found !== 'object' || Array.isArray(found)) {
     throw new TypeError(`${request.action}() returned ${format('%j', found)}, and not an object or nothing`);

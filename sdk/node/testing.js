@@ -12,7 +12,8 @@ function run(handlerFunction, thing, more = {}) {
     version: 1, action: 'reconcile', reason: 'added', attempt: 1, lastError: '', watch: 'test',
     object: { apiVersion: 'example.com/v1', kind: 'Test', ...thing, metadata }, ...more,
   };
-  return answer(request, { [request.action]: handlerFunction });
+  return answer(request, request.action === 'schedule' ? { schedules: { [request.watch]: handlerFunction } }
+    : { [request.action]: handlerFunction });
 }
 
 module.exports = { run };

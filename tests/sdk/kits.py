@@ -131,10 +131,10 @@ def build(name, folder):
 class Running:
     """The probe as a process that serves."""
 
-    def __init__(self, kit, **options):
+    def __init__(self, kit, *arguments, **options):
         self.stderr = tempfile.TemporaryFile()
         self.received = b""
-        self.process = subprocess.Popen(kit.probe, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
+        self.process = subprocess.Popen([*kit.probe, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
                                         env={**ENVIRONMENT, **kit.environment}, **options)
 
     def send(self, request):

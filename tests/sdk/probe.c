@@ -214,7 +214,26 @@ static struct rk_value *finalize(struct rk_request *request)
         return rk_build(request, "{'done': false, 'requeueAfter': '5000ms'}");
 }
 
-int main(void)
+static struct rk_value *nightly(struct rk_request *request)
 {
-        return rk_serve(&(struct rk_handler){.reconcile = reconcile, .finalize = finalize});
+        char text[200];
+
+        snprintf(text, sizeof(text), "%s of %s", request->watch, request->name);
+        return rk_build(request, "{'message': %s}", text);
+}
+
+static struct rk_value *prepare(struct rk_request *request)
+{
+        return rk_build(request, "{'patch': {'data': {'prepared': %s}}}", request->watch);
+}
+
+int main(int argc, char **argv)
+{
+        const struct rk_schedule schedules[] = {{"nightly", nightly}, {NULL, NULL}};
+
+        (void)argv;
+        if (argc > 1)
+                return rk_serve(&(struct rk_handler){.schedules = schedules});
+        return rk_serve(&(struct rk_handler){
+                .reconcile = reconcile, .finalize = finalize, .startup = prepare, .schedules = schedules});
 }

@@ -51,10 +51,16 @@ const actions = {
   reject: () => Promise.reject(new Permanent('rejected')),
 };
 
-serve({
+const schedules = {
+  nightly: ({ watch, object }) => ({ message: `${watch} of ${object.metadata.name}` }),
+};
+
+serve(process.argv[2] === 'schedules' ? { schedules } : {
   async reconcile(request) {
     const { metadata, spec } = request.object;
     return actions[spec.do](metadata, spec, request);
   },
   finalize: () => ({ done: false, requeueAfter: '5000ms' }),
+  startup: async ({ watch }) => ({ patch: { data: { prepared: watch } } }),
+  schedules,
 });

@@ -7,10 +7,9 @@ import os
 import subprocess
 import sys
 
-from reconciled import Permanent, Temporary, finalize, reconcile, serve
+from reconciled import Permanent, Temporary, finalize, reconcile, schedule, serve, startup
 
 
-@reconcile
 def probe(request):
     thing = request["object"]
     spec, name = thing["spec"], thing["metadata"]["name"]
@@ -75,15 +74,27 @@ def probe(request):
     return None
 
 
-@reconcile("pears")
 def pear(request):
     return {"message": f"a pear named {request['object']['metadata']['name']}"}
 
 
-@finalize
 def cleanup(request):
     assert os.path.exists("/"), request
     return {"done": False, "requeueAfter": datetime.timedelta(seconds=5)}
 
 
+@schedule("nightly")
+def nightly(request):
+    return {"message": f"{request['watch']} of {request['object']['metadata']['name']}"}
+
+
+def prepare(request):
+    return {"patch": {"data": {"prepared": request["watch"]}}}
+
+
+if sys.argv[1:] != ["schedules"]:
+    reconcile(probe)
+    reconcile("pears")(pear)
+    finalize(cleanup)
+    startup(prepare)
 serve()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each kit answers as all others do: expectations/, which README.md describes."""
+import contextlib
 import json
 import os
 import pathlib
@@ -31,6 +32,10 @@ def expectations_of(kit):
     return [(name, expectation) for name, expectation in EXPECTATIONS.items() if name not in kit.without]
 
 
+def probe_of(expectation):
+    return [expectation["probe"]] if "probe" in expectation else []
+
+
 def ask_for(do, id=1, **spec):
     return request_of({"spec": {"do": do, **spec}}, id=id)
 
@@ -45,20 +50,23 @@ def check(name, expectation, answer, said):
     assert not missing and expectation.get("stderr_has", "") in said, (name, missing, said)
 
 
-def test_served(kit, probe):
+@pytest.mark.parametrize("arguments", [[], ["schedules"]], ids=["all", "schedules"])
+def test_served(kit, arguments):
     """One process, one request after the other; what it says by then has been said."""
-    for number, (name, expectation) in enumerate(expectations_of(kit), 1):
-        answer = probe.ask(request_of(expectation, id=number))
-        assert answer.pop("id") == number
-        check(name, expectation, answer, probe.said())
-    probe.process.stdin.close()
-    assert probe.wait() == 0 and not probe.process.stdout.read()
+    with contextlib.closing(kits.Running(kit, *arguments)) as probe:
+        for number, (name, expectation) in enumerate(expectations_of(kit), 1):
+            if probe_of(expectation) == arguments:
+                answer = probe.ask(request_of(expectation, id=number))
+                assert answer.pop("id") == number
+                check(name, expectation, answer, probe.said())
+        probe.process.stdin.close()
+        assert probe.wait() == 0 and not probe.process.stdout.read()
 
 
 @pytest.mark.slow
 def test_started_for_each_run(kit):
     for name, expectation in expectations_of(kit):
-        done = subprocess.run(kit.probe, input=json.dumps(request_of(expectation)), capture_output=True, text=True, check=False,
+        done = subprocess.run([*kit.probe, *probe_of(expectation)], input=json.dumps(request_of(expectation)), capture_output=True, text=True, check=False,
                               env={**kits.ENVIRONMENT, **kit.environment}, timeout=scaled(20))
         assert done.returncode == 0, (name, done.stderr)
         check(name, expectation, json.loads(done.stdout), done.stderr)

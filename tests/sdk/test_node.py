@@ -20,7 +20,8 @@ def test_what_is_no_answer(probe, do, error):
 
 
 @ONLY_NODE
-@pytest.mark.parametrize("handlers, error", [("{}", "the handler lacks the function reconcile"),
+@pytest.mark.parametrize("handlers, error", [("{}", "the handler lacks the function reconcile"), ("{finalize() {}, startup() {}}", "the handler lacks the function reconcile"),
+                                             ("{schedules: {nightly: 1}}", "the handler's nightly is no function"),
                                              ("{reconcile() {}, finalise() {}}", "there is no action finalise")])
 def test_mistakes_that_are_found_at_the_start(kit, handlers, error):
     done = subprocess.run([kit.probe[0], "-e", f"require('reconciled').serve({handlers})"], cwd=kit.folder, capture_output=True, text=True,

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from harness.session import Document
+from harness.setup import SOURCE
 from harness.wait import scaled
 
 import kits
@@ -52,6 +53,19 @@ def test_without_a_cluster(kit, tmp_path, programs):
     [command] = [example.text for example in PAGE.section("Try one without a cluster") if example.language != "yaml"]
     shown = kits.run([programs["reconciledctl"], *command.split()[1:]], cwd=tmp_path, env=kits.ENVIRONMENT)
     assert "info: the size is 3" in shown and "result: success" in shown
+
+
+@pytest.mark.parametrize("kit", [kits.parameter("python")], indirect=True)
+@pytest.mark.parametrize("watch, shown", [("nightly", "default.apple"), ("startup", "startedAt")])
+def test_a_schedule_without_a_cluster(kit, tmp_path, programs, watch, shown):
+    save(tmp_path, PAGE.named)
+    config = yaml.safe_load(PAGE.named["schedules.yaml"])
+    for entry in (config["schedules"][0], config["startup"]):
+        entry["handler"]["environment"] = kit.environment  # instead of pip
+    save(tmp_path, {"schedules.yaml": yaml.safe_dump(config)})
+    [command] = [line for line in (SOURCE / "docs/kits.md").read_text(encoding="utf-8").split("`") if line.startswith("reconciledctl run --config s")]
+    said = kits.run([programs["reconciledctl"], *command.replace("nightly", watch).split()[1:]], cwd=tmp_path, env=kits.ENVIRONMENT)
+    assert shown in said and "result: success" in said
 
 
 def test_each_kit_is_on_the_page():

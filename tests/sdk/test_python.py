@@ -69,7 +69,8 @@ def test_a_watch_without_a_function(monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     import reconciled
     answer = reconciled.answer(ask_for("nothing"), {("reconcile", "pears"): print})
-    assert answer == {"error": "the handler has no function that reconciles objects of the watch widgets", "permanent": True}
+    assert answer == {"error": "the handler has no function that reconciles objects of the watch widgets: mark one with @reconcile",
+                      "permanent": True}
 
 
 def test_schedules_and_startup(monkeypatch):
@@ -82,7 +83,7 @@ def test_schedules_and_startup(monkeypatch):
     assert reconciled.answer(due, functions) == {"message": due["object"]["metadata"]["name"]}
     assert reconciled.answer({**due, "action": "startup", "watch": "startup"}, functions) == {"message": "ready"}
     assert reconciled.answer({**due, "watch": "weekly"}, functions) == {
-        "error": "the handler has no function that is for the schedule weekly", "permanent": True}
+        "error": 'the handler has no function for the schedule weekly: mark one with @schedule("weekly")', "permanent": True}
 
 
 def test_a_program_of_schedules_alone():

@@ -28,7 +28,8 @@ func Run(function reconciled.Func, object map[string]any, more ...func(*reconcil
 	for _, set := range more {
 		set(request)
 	}
-	handler := reconciled.Handler{Reconcile: function, Finalize: function, Deleted: function, Unselected: function}
+	handler := reconciled.Handler{Reconcile: function, Finalize: function, Deleted: function, Unselected: function,
+		Schedules: map[string]reconciled.Func{request.Watch: function}, Startup: function}
 	answer := map[string]any{}
 	if err := json.Unmarshal(handler.Answer(context.Background(), request), &answer); err != nil {
 		panic(err)

@@ -91,15 +91,17 @@ unselected = _decorator("unselected", "the watch does not select the object any 
 schedule = _decorator("schedule", "the time of a schedule has come, and the object is its ConfigMap. The name is that of the schedule.")
 startup = _decorator("startup", "the operator has started, and all other handlers wait. The object is a ConfigMap of the operator's.")
 
-# What nobody serves although the configuration asks for it.
-_LACKING = {"reconcile": "reconciles objects of the watch", "schedule": "is for the schedule", "startup": "is for"}
+# What nobody serves although the configuration asks for it: the work would be missed without a word.
+_LACKING = {"reconcile": "no function that reconciles objects of the watch {0}: mark one with @reconcile",
+            "schedule": "no function for the schedule {0}: mark one with @schedule(\"{0}\")",
+            "startup": "no function for startup: mark one with @startup"}
 
 
 def _find(request, functions):
     action, watch = request["action"], request.get("watch")
     function = functions.get((action, watch)) or functions.get((action, None))
     if function is None and action in _LACKING:
-        raise Permanent(f"the handler has no function that {_LACKING[action]} {watch}")
+        raise Permanent("the handler has " + _LACKING[action].format(watch))
     return function
 
 

@@ -114,35 +114,67 @@ macro_rules! error { ($($values:tt)*) => { $crate::log_lines("error", &format!($
 
 type Function<'a> = Box<dyn FnMut(&Request) -> Result<Answer, Error> + 'a>;
 
-/// A function for each action. An action without one changes nothing.
+/// A function for each action. `finalize`, `deleted` and `unselected` change nothing without one. Begin with `Handler::new`, or
+/// with `Handler::default` where there are only schedules and start-up.
+#[derive(Default)]
 pub struct Handler<'a> {
-    functions: Vec<(&'static str, Function<'a>)>,
+    functions: Vec<(&'static str, String, Function<'a>)>, // action, name of the schedule, and what serves it
+}
+
+/// What nobody serves although the configuration asks for it is an error: the work would be missed without a word.
+fn answer_of_nobody(request: &Request) -> Result<Answer, Error> {
+    let lacking = match (request.action.as_str(), &request.watch) {
+        ("reconcile", watch) => format!("no function that reconciles objects of the watch {}: Handler::new(...)", watch),
+        ("schedule", name) => format!("no function for the schedule {}: Handler::schedule(\"{}\", ...)", name, name),
+        ("startup", _) => "no function for startup: Handler::startup(...)".to_string(),
+        _ => return Ok(Answer::default()),
+    };
+    Err(Error::permanent(format!("the handler has {}", lacking)))
 }
 
 impl<'a> Handler<'a> {
     /// The function brings the world in line with the object.
     pub fn new(reconcile: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
-        Handler { functions: Vec::new() }.on("reconcile", reconcile)
+        Handler::default().on("reconcile", "", reconcile)
     }
 
     /// The function cleans up; the object goes when it has returned.
     pub fn finalize(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
-        self.on("finalize", function)
+        self.on("finalize", "", function)
     }
 
     /// The object is gone; for watches without a finalizer.
     pub fn deleted(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
-        self.on("deleted", function)
+        self.on("deleted", "", function)
     }
 
     /// The watch does not select the object any more.
     pub fn unselected(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
-        self.on("unselected", function)
+        self.on("unselected", "", function)
     }
 
-    fn on(mut self, action: &'static str, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
-        self.functions.push((action, Box::new(function)));
+    /// The time of this schedule has come, and the object is its ConfigMap.
+    pub fn schedule(self, name: &str, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.on("schedule", name, function)
+    }
+
+    /// The operator has started, and all other handlers wait. The object is a ConfigMap of the operator's.
+    pub fn startup(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+        self.on("startup", "", function)
+    }
+
+    fn on(
+        mut self,
+        action: &'static str,
+        schedule: &str,
+        function: impl FnMut(&Request) -> Result<Answer, Error> + 'a,
+    ) -> Handler<'a> {
+        self.functions.push((action, schedule.to_string(), Box::new(function)));
         self
+    }
+
+    fn has(&self, action: &str) -> bool {
+        self.functions.iter().any(|(each, ..)| *each == action)
     }
 
     fn run(&mut self, request: &Request) -> Result<Answer, Error> {
@@ -152,15 +184,16 @@ impl<'a> Handler<'a> {
                 request.version, REQUEST_VERSION
             )));
         }
-        let found = self.functions.iter_mut().find(|(action, _)| *action == request.action);
+        let schedule = if request.action == "schedule" { request.watch.as_str() } else { "" };
+        let found = self.functions.iter_mut().find(|(action, name, _)| *action == request.action && name == schedule);
         match found {
             // A panic has been told to standard error.
-            Some((_, function)) => catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
+            Some((.., function)) => catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
                 let text = cause.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
                 Err(Error::temporary(format!("panic: {}", text.unwrap_or("?"))))
             }),
-            None => Ok(Answer::default()),
+            None => answer_of_nobody(request),
         }
     }
 
@@ -172,6 +205,9 @@ impl<'a> Handler<'a> {
     /// Answers requests until there are no more; then the process ends. Call it once. What anybody prints to standard
     /// output from here on goes to standard error, and standard input is empty.
     pub fn serve(mut self) -> ! {
+        let of_watches = ["finalize", "deleted", "unselected"].iter().any(|action| self.has(action));
+        let without_watch = !of_watches && (self.has("startup") || self.has("schedule"));
+        assert!(self.has("reconcile") || without_watch, "the handler lacks the function reconcile");
         serve::serve(&mut self)
     }
 }

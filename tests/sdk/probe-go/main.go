@@ -96,6 +96,18 @@ func finalize(context.Context, *reconciled.Request) (*reconciled.Answer, error) 
 	return reconciled.Unfinished(5 * time.Second), nil
 }
 
+func nightly(_ context.Context, request *reconciled.Request) (*reconciled.Answer, error) {
+	return say(request.Watch + " of " + request.Object.Metadata.Name)
+}
+
+func prepare(_ context.Context, request *reconciled.Request) (*reconciled.Answer, error) {
+	return &reconciled.Answer{Patch: object{"data": object{"prepared": request.Watch}}}, nil
+}
+
 func main() {
-	reconciled.Serve(reconciled.Handler{Reconcile: reconcile, Finalize: finalize})
+	handler := reconciled.Handler{Schedules: map[string]reconciled.Func{"nightly": nightly}}
+	if len(os.Args) == 1 {
+		handler.Reconcile, handler.Finalize, handler.Startup = reconcile, finalize, prepare
+	}
+	reconciled.Serve(handler)
 }

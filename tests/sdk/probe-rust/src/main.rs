@@ -129,6 +129,17 @@ fn finalize(_: &Request) -> Result<Answer, Error> {
     Ok(Answer { done: Some(false), requeue_after: Some(Duration::from_secs(5)), ..Answer::default() })
 }
 
+fn nightly(request: &Request) -> Result<Answer, Error> {
+    Ok(say(format!("{} of {}", request.watch, text_of(request.object.get("metadata").get("name")))))
+}
+
+fn prepare(request: &Request) -> Result<Answer, Error> {
+    let watch = &request.watch;
+    Ok(Answer { patch: Some(json!({"data": {"prepared": watch}})), ..Answer::default() })
+}
+
 fn main() {
-    Handler::new(reconcile).finalize(finalize).serve();
+    let all = std::env::args().len() == 1;
+    let handler = if all { Handler::new(reconcile).finalize(finalize).startup(prepare) } else { Handler::default() };
+    handler.schedule("nightly", nightly).serve();
 }
