@@ -19,7 +19,8 @@
  *     }
  *
  * The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a
- * request without one is the only one.
+ * request without one is the only one. It answers one after the other: leave `handler.parallel` out of the configuration,
+ * and have more `workers`.
  *
  * Memory: values and texts belong to the request and go when its answer is written. Nothing is to be freed. Without
  * memory the process ends.

@@ -18,7 +18,8 @@
 //	}
 //
 // The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a
-// request without one is the only one.
+// request without one is the only one. With `handler.parallel` in the configuration, the functions run at the same time,
+// for different objects.
 package reconciled
 
 import (
@@ -38,6 +39,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -90,20 +92,42 @@ func Permanentf(format string, values ...any) error {
 	return &PermanentError{Err: fmt.Errorf(format, values...)}
 }
 
-// ---- logging: each line is a record of the operator's log, which has the object's fields already
+// ---- logging: each line is a record of the operator's log, which has the object's fields already, unless the process has several
+// requests: then the kit writes the object's key
+
+var (
+	inWork  atomic.Int32
+	several atomic.Bool // it has had several requests at once
+)
 
 func logf(level, format string, values ...any) {
 	text := strings.TrimSuffix(fmt.Sprintf(format, values...), "\n")
 	fmt.Fprintf(os.Stderr, "%s: %s\n", level, strings.ReplaceAll(text, "\n", "\n"+level+": "))
 }
 
-// Infof writes to the log.
+// Infof writes to the log. Each line has the object's key, if the process has had several requests at once.
+func (r *Request) Infof(format string, values ...any) { r.logf("info", format, values...) }
+
+// Warningf writes to the log, as Infof does.
+func (r *Request) Warningf(format string, values ...any) { r.logf("warning", format, values...) }
+
+// Errorf writes to the log, as Infof does. It makes no error: that is fmt.Errorf.
+func (r *Request) Errorf(format string, values ...any) { r.logf("error", format, values...) }
+
+func (r *Request) logf(level, format string, values ...any) {
+	if several.Load() {
+		level += ": " + strings.TrimPrefix(r.Object.Metadata.Namespace+"/"+r.Object.Metadata.Name, "/")
+	}
+	logf(level, format, values...)
+}
+
+// Infof writes to the log what is about no object.
 func Infof(format string, values ...any) { logf("info", format, values...) }
 
-// Warningf writes to the log.
+// Warningf writes to the log what is about no object.
 func Warningf(format string, values ...any) { logf("warning", format, values...) }
 
-// Errorf writes to the log. It makes no error: that is fmt.Errorf.
+// Errorf writes to the log what is about no object.
 func Errorf(format string, values ...any) { logf("error", format, values...) }
 
 // ---- types that are more than their fields
@@ -308,7 +332,7 @@ func (h Handler) find(request *Request) (function Func, err error) {
 func (h Handler) run(ctx context.Context, request *Request) (answer *Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			Errorf("the handler has failed: %v\n%s", cause, debug.Stack())
+			request.Errorf("the handler has failed: %v\n%s", cause, debug.Stack())
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
@@ -398,8 +422,10 @@ func Serve(handler Handler) {
 	}
 	answers := os.Stdout
 	os.Stdout = os.Stderr
-	// SIGTERM ends the process at once while it waits for a request, or else when the answer is written.
-	var busy sync.Mutex
+	// A request in work has a share of it. So SIGTERM ends the process at once while it waits for a request, or else when the
+	// answers are written, and the end of the input does the same.
+	var busy sync.RWMutex
+	var writing sync.Mutex
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	go func() {
@@ -410,23 +436,32 @@ func Serve(handler Handler) {
 	for requests := bufio.NewReader(os.Stdin); ; {
 		line, end := requests.ReadBytes('\n')
 		if len(line) == 0 {
+			busy.Lock()
 			if end != io.EOF {
 				Errorf("standard input cannot be read: %v", end)
 				os.Exit(1)
 			}
 			os.Exit(0)
 		}
-		busy.Lock()
-		request, answer := parse(line)
-		if answer == nil {
-			answer = handler.Answer(ctx, request)
+		busy.RLock()
+		if inWork.Add(1) > 1 {
+			several.Store(true)
 		}
-		if request.ID != 0 {
-			answer = withID(answer, request.ID)
-		}
-		if _, err := answers.Write(append(answer, '\n')); err != nil || request.ID == 0 {
-			os.Exit(0)
-		}
-		busy.Unlock()
+		go func() {
+			defer busy.RUnlock()
+			request, answer := parse(line)
+			if answer == nil {
+				answer = handler.Answer(ctx, request)
+			}
+			if request.ID != 0 {
+				answer = withID(answer, request.ID)
+			}
+			inWork.Add(-1) // the next request may come before Write returns
+			writing.Lock()
+			defer writing.Unlock()
+			if _, err := answers.Write(append(answer, '\n')); err != nil || request.ID == 0 {
+				os.Exit(0)
+			}
+		}()
 	}
 }

@@ -29,7 +29,7 @@ export class Permanent extends Error {
   constructor(message: string, options?: { cause?: unknown });
 }
 
-/** Lines of the operator's log, which adds the object's fields. */
+/** Lines of the operator's log, which adds the object's fields; its key is in the line, if the process has had several requests at once. */
 export const log: Record<'info' | 'warning' | 'error', (...values: unknown[]) => void>;
 
 /** The answer to a request, as the operator gets it, without id. A failure is an answer as well. */

@@ -12,9 +12,11 @@
 //     });
 //
 // The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request
-// without one is the only one.
+// without one is the only one. With `handler.parallel` in the configuration, async functions run at the same time, for different
+// objects.
 'use strict';
 
+const { AsyncLocalStorage } = require('node:async_hooks');
 const { format } = require('node:util');
 
 const VERSION = 1; // of requests
@@ -39,12 +41,18 @@ class Permanent extends Error {
   }
 }
 
-// --- logging: each line is a record of the operator's log, which has the object's fields already
+// --- logging: each line is a record of the operator's log, which has the object's fields already, unless the process has several
+// requests: then the kit writes the object's key
+
+const current = new AsyncLocalStorage(); // the request of the code that runs
+let several = false; // it has had several requests at once
 
 function logAt(level) {
   return (...values) => {
+    const { namespace, name } = current.getStore()?.object?.metadata ?? {};
+    const about = several && name !== undefined ? `${namespace === undefined ? '' : `${namespace}/`}${name}: ` : '';
     const lines = format(...values).split('\n');
-    process.stderr.write(lines.map((line) => `${level}: ${line}\n`).join(''));
+    process.stderr.write(lines.map((line) => `${level}: ${about}${line}\n`).join(''));
   };
 }
 
@@ -155,22 +163,34 @@ function parse(line) {
 
 async function loop(handlers) {
   const write = takeOutput();
-  let idle = true;
+  const running = new Set();
+  let unanswered = 0;
   let asked = false;
-  process.on('SIGTERM', () => { // at once while it waits for a request, or else when the answer is written
+  process.on('SIGTERM', () => { // at once while it waits for a request, or else when the answers are written
     asked = true;
-    if (idle) process.exit(0);
+    if (running.size === 0) process.exit(0);
   });
-  for await (const line of readLines()) {
-    idle = false;
-    const request = parse(line);
-    const found = request.action === undefined ? request.refusal : await answer(request, handlers);
-    const serves = request.id !== undefined;
+
+  async function serveOne(request) {
+    const found = request.action === undefined ? request.refusal : await current.run(request, () => answer(request, handlers));
+    unanswered -= 1;
     // The id comes first: it tells whose answer is too long.
-    await write(`${JSON.stringify(serves ? Object.assign({ id: 0 }, found, { id: request.id }) : found)}\n`);
-    if (!serves || asked) break;
-    idle = true;
+    await write(`${JSON.stringify(request.id === undefined ? found : Object.assign({ id: 0 }, found, { id: request.id }))}\n`);
   }
+
+  for await (const line of readLines()) {
+    if (asked) break;
+    const request = parse(line);
+    unanswered += 1;
+    several ||= unanswered > 1;
+    const serving = serveOne(request).finally(() => {
+      running.delete(serving);
+      if (asked && running.size === 0) process.exit(0);
+    });
+    running.add(serving);
+    if (request.id === undefined) break;
+  }
+  await Promise.all(running);
   process.exit(0); // whatever the handler keeps open
 }
 

@@ -45,13 +45,15 @@ class Built:
     page: list  # the command of that section's handler, in the folder where it was built
     hour: str = "3600000ms"  # as that handler says it
     without: tuple = ()  # expectations that its language has nothing for
+    parallel: tuple = ()  # arguments with which its probe answers several requests at once; None: it cannot
 
 
 def build_python(folder):
     example = folder / "sdk/python/example"
     environment = {"PYTHONPATH": str(folder / "sdk/python")}
     return Built(folder, [PYTHON, str(folder / "tests/sdk/probe.py")], [PYTHON, str(example / "website.py")],
-                 [PYTHON, "-m", "unittest", "test_website"], example, environment, {"PYTHONDONTWRITEBYTECODE": "1"}, "Python", ["./handler.py"], "1h")
+                 [PYTHON, "-m", "unittest", "test_website"], example, environment, {"PYTHONDONTWRITEBYTECODE": "1"}, "Python", ["./handler.py"], "1h",
+                 parallel=("parallel",))
 
 
 def build_node(folder):
@@ -87,7 +89,7 @@ def build_c(folder):
         run(["cc", *strict, "-fsanitize=address,undefined", f"-I{kit}", "-o", folder / target, *given, folder / "libkit.so",
              f"-Wl,-rpath,{folder}"])
     return Built(folder, [str(folder / "probe")], [str(folder / "website")], [str(folder / "website-test")], folder, {}, {}, "C",
-                 ["./handler"], without=("crash",))
+                 ["./handler"], without=("crash",), parallel=None)
 
 
 def build_rust(folder):

@@ -44,6 +44,7 @@ const actions = {
     log.info('it waits');
     return { message: await readFile(fifo, 'utf8') };
   },
+  held: (...values) => actions.wait(...values),
   // what only this language can do wrong
   bigint: () => ({ status: { size: 1n } }),
   nan: () => ({ status: { size: NaN } }),

@@ -52,7 +52,7 @@ def probe(request):
         case "attempt":
             return {"message": f"{spec['prefix']}: attempt {request['attempt']} of {request['watch']}, "
                                f"{request['reason']} after: {request['lastError']}"}
-        case "wait":
+        case "wait" | "held":
             logging.info("it waits")
             with open(spec["fifo"], encoding="utf-8") as fifo:
                 return {"message": fifo.read()}
@@ -97,4 +97,4 @@ if sys.argv[1:] != ["schedules"]:
     reconcile("pears")(pear)
     finalize(cleanup)
     startup(prepare)
-serve()
+serve(parallel=4 if sys.argv[1:] == ["parallel"] else 1)

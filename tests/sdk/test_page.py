@@ -45,9 +45,10 @@ def test_the_handler_of_the_page(kit, tmp_path):
 
 
 @pytest.mark.parametrize("kit", [kits.parameter("python")], indirect=True)
-def test_without_a_cluster(kit, tmp_path, programs):
+@pytest.mark.parametrize("name", ["reconciled.yaml", "parallel.yaml"])
+def test_without_a_cluster(kit, tmp_path, programs, name):
     save(tmp_path, PAGE.named)
-    config = yaml.safe_load(PAGE.named["reconciled.yaml"])
+    config = yaml.safe_load(PAGE.named[name])
     config["watches"][0]["handler"]["environment"] = kit.environment  # instead of pip
     save(tmp_path, {"reconciled.yaml": yaml.safe_dump(config)})
     [command] = [example.text for example in PAGE.section("Try one without a cluster") if example.language != "yaml"]

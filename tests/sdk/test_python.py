@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only the kit for Python has: functions for watches, and answers that are no JSON."""
+import contextlib
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 
 import pytest
 
+from harness import wait_until
 from harness.setup import SOURCE
 
 import kits
@@ -46,6 +49,28 @@ def test_what_is_no_answer(probe, do, error):
 def test_the_handler_may_end_the_process(probe):
     probe.send(ask_for("exit"))
     assert probe.wait() == 70
+
+
+@ONLY_PYTHON
+def test_the_handler_may_end_the_process_from_a_thread(kit):
+    with contextlib.closing(kits.Running(kit, "parallel")) as running:
+        running.send(ask_for("exit"))
+        assert running.wait() == 70
+
+
+@ONLY_PYTHON
+def test_it_says_that_several_requests_wait(probe, tmp_path):
+    """Without a word, `parallel` in the configuration alone would have no effect."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    probe.send(ask_for("held", fifo=str(fifo)))
+    wait_until(lambda: "it waits" in probe.said(), "the first one")
+    probe.send(ask_for("nothing", id=2))
+    with fifo.open("w") as file:
+        file.write("let go")
+    assert [probe.receive(), probe.receive()] == [{"id": 1, "message": "let go"}, {"id": 2}]
+    assert probe.said().splitlines() == ["info: it waits", "warning: handler.parallel sends more requests at once than serve(parallel=1) "
+                                         "answers: the others wait"]
 
 
 def program(text, request=""):

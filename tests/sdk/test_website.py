@@ -14,12 +14,13 @@ def read(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["serve", "exec"])
+@pytest.mark.parametrize("way", ["serve", "exec", "parallel"])
 def test_website(kit, way, make_devserver, operator):
     devserver = make_devserver(load=[read("crd.yaml"), read("objects.yaml")])
     config = read("reconciled.yaml")
     [entry] = config["watches"]
-    entry["handler"] = {way: kit.example, "timeout": "10s", "environment": kit.environment}
+    command = {"exec": kit.example} if way == "exec" else {"serve": kit.example, "parallel": 4 if way == "parallel" else 1}
+    entry["handler"] = {**command, "timeout": "10s", "environment": kit.environment}
     entry["finalizer"] = True
     operator.configure(devserver, [entry], operator=config["operator"])
     operator.start_ready().wait_synced()

@@ -54,7 +54,7 @@ func reconcile(_ context.Context, request *reconciled.Request) (*reconciled.Answ
 		replicas = *site.Spec.Replicas
 	}
 	name, namespace := request.Object.Metadata.Name, request.Object.Metadata.Namespace
-	reconciled.Infof("web site %s/%s", namespace, name)
+	request.Infof("web site %s/%s", namespace, name)
 	return &reconciled.Answer{
 		Children: children(name, *site.Spec.HTML, replicas),
 		Status:   object{"address": "http://" + name + "." + namespace},
@@ -62,7 +62,7 @@ func reconcile(_ context.Context, request *reconciled.Request) (*reconciled.Answ
 }
 
 func finalize(_ context.Context, request *reconciled.Request) (*reconciled.Answer, error) {
-	reconciled.Infof("web site %s goes, and its children with it", request.Object.Metadata.Name)
+	request.Infof("web site %s goes, and its children with it", request.Object.Metadata.Name)
 	return nil, nil
 }
 

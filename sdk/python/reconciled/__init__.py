@@ -13,15 +13,18 @@
     serve()
 
 The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request without
-one is the only one.
+one is the only one. It answers one after the other; serve(parallel=N) runs the functions in N threads, for N different objects.
 """
 import datetime
 import json
 import logging
 import os
 import re
+import select
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from .types import Answer, Condition, Event, Object, Request
 
@@ -30,6 +33,7 @@ __all__ = ["Answer", "Condition", "Event", "Object", "Permanent", "Request", "Te
 
 VERSION = 1  # of requests
 EXIT_DATA = 65
+MOST_PARALLEL = 128  # as in the configuration
 
 _log = logging.getLogger("reconciled")
 _functions = {}  # (action, watch or None): function
@@ -159,11 +163,21 @@ def answer(request, functions=None):
 # --- the loop
 
 
+class _Work(threading.local):
+    """What a thread has in work; and, of all threads, whether there were several requests at once."""
+    key, several = "", False
+
+
+_work = _Work()
+
+
 class _LevelFirst(logging.Formatter):
-    """Each line is a record of the operator's log, which has the object's fields already: its level is what is lacking."""
+    """Each line is a record of the operator's log, which has the object's fields already, unless the process has several requests:
+    then its key is lacking as well as its level."""
 
     def format(self, record):
-        return "\n".join(f"{record.levelname.lower()}: {line}" for line in super().format(record).splitlines())
+        head = record.levelname.lower() + ": " + (_work.key if _Work.several else "")
+        return "\n".join(head + line for line in super().format(record).splitlines())
 
 
 def _configure_logging():
@@ -212,35 +226,107 @@ def _parse(line):
     return {"id": int(found[1])}, {"error": f"the request cannot be read: {reason}", "permanent": True}
 
 
-class _Stop:
-    """SIGTERM ends the process: at once while it waits for a request, or else when the answer is written."""
+def _key(request):
+    try:
+        metadata = request["object"]["metadata"]
+        return "/".join(metadata[part] for part in ("namespace", "name") if part in metadata) + ": "
+    except (KeyError, TypeError):
+        return ""
 
-    def __init__(self):
-        self.idle, self.asked = True, False
+
+class _Server:
+    """SIGTERM ends the process: at once while it waits for a request, or else when the answers are written."""
+
+    def __init__(self, parallel):
+        self.parallel, self.has_warned = parallel, False
+        self.requests, self.answers = _take_streams()
+        self.lock = threading.Lock()  # of the two counts, and of standard output
+        self.running = self.unanswered = 0
+        self.asked, self.status = False, 0
         signal.signal(signal.SIGTERM, self._ask)
 
     def _ask(self, *_):
         self.asked = True
-        if self.idle:
-            sys.exit(0)
+        if self.running == 0:
+            sys.exit(self.status)
 
+    def _begin(self):
+        with self.lock:
+            self.running += 1
+            self.unanswered += 1
+            _Work.several = _Work.several or self.unanswered > 1
 
-def serve():
-    """Answers requests until there are no more; returns then. Call it once, at the end of the program."""
-    _check_names(_functions)
-    _configure_logging()
-    requests, answers = _take_streams()
-    stop = _Stop()
-    for line in requests:
-        stop.idle = False
-        request, refusal = _parse(line)
+    def _end(self):
+        with self.lock:
+            self.running -= 1
+            return self.running == 0
+
+    def _warn(self):
+        """Without this, handler.parallel would have no effect, and nobody would know why."""
+        more = self.running > self.parallel
+        if self.parallel == 1 and select.select([self.requests], [], [], 0)[0]:
+            more = self.requests.peek(1)
+        if more and not self.has_warned:
+            self.has_warned = True
+            _log.warning("handler.parallel sends more requests at once than serve(parallel=%d) answers: the others wait", self.parallel)
+
+    def _answer(self, request, refusal):
+        _work.key = _key(request)
         found = refusal or answer(request)
+        _work.key = ""
         if "id" in request:  # and the first member: it tells whose answer is too long
             found = {"id": 0} | found | {"id": request["id"]}
+            self._warn()
+        text = _dump(found) + "\n"
+        with self.lock:
+            self.unanswered -= 1  # the next request may come before _write() returns
+            _write(self.answers, text)
+
+    def _answer_in_thread(self, request, refusal):
         try:
-            _write(answers, _dump(found) + "\n")
-        except BrokenPipeError:
-            return
-        if "id" not in request or stop.asked:
-            return
-        stop.idle = True
+            if not self.asked:
+                self._answer(request, refusal)
+        except (SystemExit, BrokenPipeError) as end:  # that is for the main thread, when the others have their answers
+            self.asked, self.status = True, end.code if isinstance(end, SystemExit) else 0
+        if self._end() and self.asked:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    def one_by_one(self):
+        for line in self.requests:
+            self._begin()
+            request, refusal = _parse(line)
+            try:
+                self._answer(request, refusal)
+            except BrokenPipeError:
+                return
+            self._end()
+            if "id" not in request or self.asked:
+                return
+
+    def in_threads(self):
+        with ThreadPoolExecutor(self.parallel) as pool:
+            for line in self.requests:
+                if self.asked:
+                    return
+                request, refusal = _parse(line)
+                self._begin()
+                pool.submit(self._answer_in_thread, request, refusal)
+                if "id" not in request:
+                    return
+
+
+def serve(parallel=1):
+    """Answers requests until there are no more; returns then. Call it once, at the end of the program.
+
+    parallel  how many requests it answers at once, at most 128, where handler.parallel of the configuration sends as many. With 1,
+              the functions run in the main thread; with more they run in threads, for different objects, and must be fit for that.
+    """
+    if not 1 <= parallel <= MOST_PARALLEL:
+        raise ValueError(f"parallel is a number from 1 to {MOST_PARALLEL}, not {parallel}")
+    _check_names(_functions)
+    _configure_logging()
+    server = _Server(parallel)
+    if parallel == 1:
+        server.one_by_one()
+    else:
+        server.in_threads()

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a request
-//! without one is the only one.
+//! without one is the only one. With `handler.parallel` in the configuration, the functions run in several threads, for different
+//! objects.
 
 mod json;
 mod serve;
@@ -26,8 +27,10 @@ pub mod testing;
 #[rustfmt::skip]
 mod types;
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 pub use json::{Map, Value};
@@ -89,12 +92,29 @@ impl From<Error> for Answer {
     }
 }
 
-// ---- logging: each line is a record of the operator's log, which has the object's fields already
+// ---- logging: each line is a record of the operator's log, which has the object's fields already, unless the process has several
+// requests: then the kit writes the object's key
+
+static SEVERAL: AtomicBool = AtomicBool::new(false); // it has had several requests at once
+
+thread_local! {
+    static KEY: RefCell<String> = RefCell::new(String::new()); // of the object in work, as "namespace/name: "
+}
+
+fn key_of(request: &Request) -> String {
+    let metadata = request.object.get("metadata");
+    let name = metadata.get("name").as_str().unwrap_or_default();
+    match metadata.get("namespace").as_str() {
+        Some(namespace) => format!("{}/{}: ", namespace, name),
+        None => format!("{}: ", name),
+    }
+}
 
 #[doc(hidden)]
 pub fn log_lines(level: &str, text: &str) {
     use std::io::Write;
-    let lines: String = text.lines().map(|line| format!("{}: {}\n", level, line)).collect();
+    let key = if SEVERAL.load(SeqCst) { KEY.with(|key| key.borrow().clone()) } else { String::new() };
+    let lines: String = text.lines().map(|line| format!("{}: {}{}\n", level, key, line)).collect();
     let _ = std::io::stderr().write_all(lines.as_bytes()); // otherwise there is nobody to tell
 }
 
@@ -112,7 +132,19 @@ macro_rules! error { ($($values:tt)*) => { $crate::log_lines("error", &format!($
 
 // ---- one request
 
-type Function<'a> = Box<dyn FnMut(&Request) -> Result<Answer, Error> + 'a>;
+type Function<'a> = Box<dyn Fn(&Request) -> Result<Answer, Error> + Sync + 'a>;
+
+fn call(function: impl FnOnce(&Request) -> Result<Answer, Error>, request: &Request) -> Result<Answer, Error> {
+    KEY.with(|key| key.replace(key_of(request)));
+    let found = catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("?");
+        error!("the handler has failed: panic: {}", text); // where, is in what the panic itself has said
+        Err(Error::temporary(format!("panic: {}", text)))
+    });
+    KEY.with(|key| key.borrow_mut().clear());
+    found
+}
 
 /// A function for each action. `finalize`, `deleted` and `unselected` change nothing without one. Begin with `Handler::new`, or
 /// with `Handler::default` where there are only schedules and start-up.
@@ -134,32 +166,32 @@ fn answer_of_nobody(request: &Request) -> Result<Answer, Error> {
 
 impl<'a> Handler<'a> {
     /// The function brings the world in line with the object.
-    pub fn new(reconcile: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn new(reconcile: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         Handler::default().on("reconcile", "", reconcile)
     }
 
     /// The function cleans up; the object goes when it has returned.
-    pub fn finalize(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn finalize(self, function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         self.on("finalize", "", function)
     }
 
     /// The object is gone; for watches without a finalizer.
-    pub fn deleted(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn deleted(self, function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         self.on("deleted", "", function)
     }
 
     /// The watch does not select the object any more.
-    pub fn unselected(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn unselected(self, function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         self.on("unselected", "", function)
     }
 
     /// The time of this schedule has come, and the object is its ConfigMap.
-    pub fn schedule(self, name: &str, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn schedule(self, name: &str, function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         self.on("schedule", name, function)
     }
 
     /// The operator has started, and all other handlers wait. The object is a ConfigMap of the operator's.
-    pub fn startup(self, function: impl FnMut(&Request) -> Result<Answer, Error> + 'a) -> Handler<'a> {
+    pub fn startup(self, function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a) -> Handler<'a> {
         self.on("startup", "", function)
     }
 
@@ -167,7 +199,7 @@ impl<'a> Handler<'a> {
         mut self,
         action: &'static str,
         schedule: &str,
-        function: impl FnMut(&Request) -> Result<Answer, Error> + 'a,
+        function: impl Fn(&Request) -> Result<Answer, Error> + Sync + 'a,
     ) -> Handler<'a> {
         self.functions.push((action, schedule.to_string(), Box::new(function)));
         self
@@ -177,7 +209,7 @@ impl<'a> Handler<'a> {
         self.functions.iter().any(|(each, ..)| *each == action)
     }
 
-    fn run(&mut self, request: &Request) -> Result<Answer, Error> {
+    fn run(&self, request: &Request) -> Result<Answer, Error> {
         if request.version != REQUEST_VERSION {
             return Err(Error::permanent(format!(
                 "the request has version {}, and this kit knows {}: use a newer kit",
@@ -185,29 +217,24 @@ impl<'a> Handler<'a> {
             )));
         }
         let schedule = if request.action == "schedule" { request.watch.as_str() } else { "" };
-        let found = self.functions.iter_mut().find(|(action, name, _)| *action == request.action && name == schedule);
+        let found = self.functions.iter().find(|(action, name, _)| *action == request.action && name == schedule);
         match found {
-            // A panic has been told to standard error.
-            Some((.., function)) => catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
-                let text = cause.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
-                Err(Error::temporary(format!("panic: {}", text.unwrap_or("?"))))
-            }),
+            Some((.., function)) => call(function, request),
             None => answer_of_nobody(request),
         }
     }
 
     /// The answer to a request as the operator gets it, without id. A failure is an answer as well.
-    pub fn answer(&mut self, request: &Request) -> Answer {
+    pub fn answer(&self, request: &Request) -> Answer {
         self.run(request).unwrap_or_else(Answer::from)
     }
 
     /// Answers requests until there are no more; then the process ends. Call it once. What anybody prints to standard
     /// output from here on goes to standard error, and standard input is empty.
-    pub fn serve(mut self) -> ! {
+    pub fn serve(self) -> ! {
         let of_watches = ["finalize", "deleted", "unselected"].iter().any(|action| self.has(action));
         let without_watch = !of_watches && (self.has("startup") || self.has("schedule"));
         assert!(self.has("reconcile") || without_watch, "the handler lacks the function reconcile");
-        serve::serve(&mut self)
+        serve::serve(&self)
     }
 }

@@ -5,14 +5,19 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::io::{AsFd, AsRawFd, RawFd};
 use std::process::exit;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::Mutex;
+use std::thread::{Builder, Scope};
 
-use crate::{Handler, Map, Request, Value};
+use crate::{Handler, Map, Request, Value, SEVERAL};
 
 const EXIT_DATA: i32 = 65;
 const SIGTERM: i32 = 15;
+const MOST_THREADS: usize = 128; // of handler.parallel
+const STACK: usize = 8 << 20; // as the first thread has it: a request may be nested deeply
 
-static BUSY: AtomicBool = AtomicBool::new(false);
+static IN_WORK: AtomicUsize = AtomicUsize::new(0); // requests whose answers are not written yet
+static UNANSWERED: AtomicUsize = AtomicUsize::new(0); // and not begun to be written: the next one may come before that is over
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 // What the standard library has no name for, and what it is linked with anyway.
@@ -22,10 +27,10 @@ extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// SIGTERM: at once while it waits for a request, or else when the answer is written.
+/// SIGTERM: at once while it waits for a request, or else when the answers are written.
 extern "C" fn stop(_: i32) {
     ASKED.store(true, SeqCst);
-    if !BUSY.load(SeqCst) {
+    if IN_WORK.load(SeqCst) == 0 {
         unsafe { _exit(0) }
     }
 }
@@ -83,7 +88,7 @@ fn with_id(answer: &Map, id: i64) -> String {
     format!("{{\"id\":{}{}{}\n", id, comma, &Value::Object(answer.clone()).to_string()[1..])
 }
 
-fn serve_one(handler: &mut Handler, line: Vec<u8>, answers: &mut File) {
+fn serve_one(handler: &Handler, line: Vec<u8>, answers: &Mutex<File>) {
     let first_id = id_of(&line);
     let (id, answer) = match parse(line) {
         Ok(request) => (request.id, Value::from(handler.answer(&request))),
@@ -93,31 +98,75 @@ fn serve_one(handler: &mut Handler, line: Vec<u8>, answers: &mut File) {
         (Value::Object(map), Some(id)) => with_id(map, id),
         _ => format!("{}\n", answer),
     };
-    if answers.write_all(text.as_bytes()).is_err() || id.is_none() {
+    UNANSWERED.fetch_sub(1, SeqCst);
+    if answers.lock().unwrap().write_all(text.as_bytes()).is_err() || id.is_none() {
         exit(0); // nobody reads answers any more, or there was one only
     }
 }
 
-pub fn serve(handler: &mut Handler) -> ! {
-    let (mut requests, mut answers) = take_streams().unwrap_or_else(|why| {
+struct Shared<'a> {
+    handler: &'a Handler<'a>,
+    requests: Mutex<BufReader<File>>,
+    answers: Mutex<File>,
+    threads: AtomicUsize,
+    waiting: AtomicUsize, // of them, for a request
+}
+
+/// None: there are no more.
+fn read_line(requests: &Mutex<BufReader<File>>) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    if let Err(why) = requests.lock().unwrap().read_until(b'\n', &mut line) {
+        crate::error!("standard input cannot be read: {}", why);
+        exit(1);
+    }
+    Some(line).filter(|line| !line.is_empty())
+}
+
+/// What each thread does. While it works, another one waits for the next request.
+fn work<'scope, 'a>(scope: &'scope Scope<'scope, '_>, shared: &'scope Shared<'a>) {
+    while let Some(line) = read_line(&shared.requests) {
+        if ASKED.load(SeqCst) {
+            return;
+        }
+        IN_WORK.fetch_add(1, SeqCst);
+        if UNANSWERED.fetch_add(1, SeqCst) > 0 {
+            SEVERAL.store(true, SeqCst);
+        }
+        let waits = shared.waiting.fetch_sub(1, SeqCst) > 1;
+        if !waits && shared.threads.load(SeqCst) < MOST_THREADS {
+            shared.waiting.fetch_add(1, SeqCst);
+            shared.threads.fetch_add(1, SeqCst);
+            if Builder::new().stack_size(STACK).spawn_scoped(scope, || work(scope, shared)).is_err() {
+                shared.waiting.fetch_sub(1, SeqCst); // the next request waits for one of those that there are
+                shared.threads.fetch_sub(1, SeqCst);
+            }
+        }
+        serve_one(shared.handler, line, &shared.answers);
+        if IN_WORK.fetch_sub(1, SeqCst) == 1 && ASKED.load(SeqCst) {
+            exit(0);
+        }
+        shared.waiting.fetch_add(1, SeqCst);
+    }
+}
+
+pub fn serve(handler: &Handler) -> ! {
+    let (requests, answers) = take_streams().unwrap_or_else(|why| {
         crate::error!("standard input and output cannot be taken: {}", why);
         exit(1)
     });
     unsafe { signal(SIGTERM, stop) };
-    loop {
-        let mut line = Vec::new();
-        if let Err(why) = requests.read_until(b'\n', &mut line) {
-            crate::error!("standard input cannot be read: {}", why);
-            exit(1);
-        }
-        if line.is_empty() {
-            exit(0);
-        }
-        BUSY.store(true, SeqCst);
-        serve_one(handler, line, &mut answers);
-        BUSY.store(false, SeqCst);
-        if ASKED.load(SeqCst) {
-            exit(0);
-        }
-    }
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let _whole = io::stderr().lock(); // no line of another request in between
+        before(panic)
+    }));
+    let shared = Shared {
+        handler,
+        requests: Mutex::new(requests),
+        answers: Mutex::new(answers),
+        threads: AtomicUsize::new(1),
+        waiting: AtomicUsize::new(1),
+    };
+    std::thread::scope(|scope| work(scope, &shared));
+    exit(0)
 }

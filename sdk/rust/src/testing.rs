@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For tests of handlers.
 
-use crate::{json, Answer, Error, Handler, Map, Request, Value};
+use crate::{call, json, Answer, Error, Map, Request, Value};
 
 /// A request for this object; what it lacks besides is filled in, and may be changed.
 pub fn request(object: Value) -> Request {
@@ -24,13 +24,11 @@ pub fn request(object: Value) -> Request {
 }
 
 /// The answer that the operator would get, failures included.
-pub fn answer(mut function: impl FnMut(&Request) -> Result<Answer, Error>, request: &Request) -> Value {
-    // For whatever action it is.
-    let reconciling = Request { action: "reconcile".to_string(), ..request.clone() };
-    Handler::new(|_| function(request)).answer(&reconciling).into()
+pub fn answer(function: impl FnOnce(&Request) -> Result<Answer, Error>, request: &Request) -> Value {
+    call(function, request).unwrap_or_else(Answer::from).into()
 }
 
 /// Runs the function on an object.
-pub fn run(function: impl FnMut(&Request) -> Result<Answer, Error>, object: Value) -> Value {
+pub fn run(function: impl FnOnce(&Request) -> Result<Answer, Error>, object: Value) -> Value {
     answer(function, &request(object))
 }

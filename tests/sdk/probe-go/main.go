@@ -62,9 +62,9 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 		fmt.Println("to standard output")
 		return say("printed")
 	case "log":
-		reconciled.Infof("one")
-		reconciled.Warningf("two\nthree")
-		reconciled.Errorf("four")
+		request.Infof("one")
+		request.Warningf("two\nthree")
+		request.Errorf("four")
 	case "temporary":
 		// Wrapped, as errors in Go are.
 		return nil, fmt.Errorf("%w", reconciled.Temporaryf(90*time.Second, "the service is away"))
@@ -85,6 +85,10 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 		reconciled.Infof("it waits")
 		text, err := os.ReadFile(spec.Fifo)
 		<-ctx.Done() // which SIGTERM ends
+		return &reconciled.Answer{Message: string(text)}, err
+	case "held":
+		request.Infof("it waits")
+		text, err := os.ReadFile(spec.Fifo)
 		return &reconciled.Answer{Message: string(text)}, err
 	case "channel":
 		return &reconciled.Answer{Status: make(chan int)}, nil

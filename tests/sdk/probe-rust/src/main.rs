@@ -104,7 +104,7 @@ fn reconcile(request: &Request) -> Result<Answer, Error> {
             request.reason,
             request.last_error
         )),
-        "wait" => {
+        "wait" | "held" => {
             info!("it waits");
             say(std::fs::read_to_string(text_of(spec.get("fifo")))?)
         }
