@@ -140,18 +140,18 @@ def test_the_port_from_shell_operator(ported, api, operator, service):
     if missing:
         pytest.skip(f"the handlers need {missing}")
     Service.content["bundle"] = b"first"
-    objects = ported(SHELL_OPERATOR, BUNDLE_URL=service + "/bundle")
     namespaces = api.resource("v1", "namespaces")
-    source, copies = (api.resource("v1", "configmaps", name) for name in ("certificates", "team-a"))
-    for manifest in objects:
-        (namespaces if manifest["kind"] == "Namespace" else source).create(body=manifest)
+    own, copies = (api.resource("v1", "configmaps", name) for name in ("certificates", "team-a"))
+    for manifest in yaml.safe_load_all(SHELL_OPERATOR.named["objects.yaml"]):
+        namespaces.create(body=manifest)
+    ported(SHELL_OPERATOR, BUNDLE_URL=service + "/bundle")
 
     def copied(value):
         return lambda: copies.exists("ca-bundle") and copies.get("ca-bundle")["data"] == {"ca.crt": value}
 
     wait_until(copied("first"), lambda: f"the copy; {operator.output.text()}")
-    [waiting] = json.loads(operator.ctl.run("get", "waiting", "bundle", "--json").stdout)["objects"]
-    assert waiting["nextReason"] == "requeueAfter" and waiting["next"] // 1_000_000 % 86400 in range(10799, 10860), "03:00 UTC"
+    [waiting] = json.loads(operator.ctl.run("get", "waiting", "nightly", "--json").stdout)["objects"]
+    assert waiting["nextReason"] == "scheduled" and waiting["next"] // 1_000_000 % 86400 in range(10799, 10801), "03:00 UTC"
     copies.merge_patch("ca-bundle", {"data": {"ca.crt": "forged"}})
     wait_until(copied("first"), "what was changed")
     copies.delete("ca-bundle")
@@ -160,9 +160,12 @@ def test_the_port_from_shell_operator(ported, api, operator, service):
     operator.stop()
     operator.start_ready()
     wait_until(copied("second"), "the bundle that the start has fetched")
+    Service.content["bundle"] = b"third"
+    assert operator.ctl.run("retry", "nightly", "certificates/bundles.example.com-nightly").returncode == 0
+    wait_until(copied("third"), "the bundle of the night")
     namespaces.merge_patch("team-a", {"metadata": {"labels": {"example.com/ca-bundle": None}}})
     wait_until(lambda: not copies.exists("ca-bundle"), "the end of the copy")
-    assert source.get("ca-bundle")["data"] == {"ca.crt": "second"}
+    assert [own.get("bundles.example.com-" + name)["data"]["ca.crt"] for name in ("startup", "nightly")] == ["second", "third"]
 
 
 @pytest.mark.parametrize("kit", [kits.parameter("go")], indirect=True)
