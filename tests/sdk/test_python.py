@@ -69,8 +69,8 @@ def test_it_says_that_several_requests_wait(probe, tmp_path):
     with fifo.open("w") as file:
         file.write("let go")
     assert [probe.receive(), probe.receive()] == [{"id": 1, "message": "let go"}, {"id": 2}]
-    assert probe.said().splitlines() == ["info: it waits", "warning: handler.parallel sends more requests at once than serve(parallel=1) "
-                                         "answers: the others wait"]
+    assert probe.said().splitlines() == ["info: it waits", "warning: handler.parallel sends several requests at once, and serve() answers "
+                                         "one after the other: use serve(parallel=N)"]
 
 
 def program(text, request=""):

@@ -164,19 +164,19 @@ def answer(request, functions=None):
 
 
 class _Work(threading.local):
-    """What a thread has in work; and, of all threads, whether there were several requests at once."""
-    key, several = "", False
+    """What a thread has in work."""
+    key = ""  # of the object, as "namespace/name: "; "" in the main thread
 
 
 _work = _Work()
 
 
 class _LevelFirst(logging.Formatter):
-    """Each line is a record of the operator's log, which has the object's fields already, unless the process has several requests:
-    then its key is lacking as well as its level."""
+    """Each line is a record of the operator's log, which has the object's fields already: its level is what is lacking. With threads
+    the process may have several requests, and then the operator does not know the object either."""
 
     def format(self, record):
-        head = record.levelname.lower() + ": " + (_work.key if _Work.several else "")
+        head = f"{record.levelname.lower()}: {_work.key}"
         return "\n".join(head + line for line in super().format(record).splitlines())
 
 
@@ -240,8 +240,8 @@ class _Server:
     def __init__(self, parallel):
         self.parallel, self.has_warned = parallel, False
         self.requests, self.answers = _take_streams()
-        self.lock = threading.Lock()  # of the two counts, and of standard output
-        self.running = self.unanswered = 0
+        self.lock = threading.Lock()  # of the count, and of standard output
+        self.running = 0
         self.asked, self.status = False, 0
         signal.signal(signal.SIGTERM, self._ask)
 
@@ -253,8 +253,6 @@ class _Server:
     def _begin(self):
         with self.lock:
             self.running += 1
-            self.unanswered += 1
-            _Work.several = _Work.several or self.unanswered > 1
 
     def _end(self):
         with self.lock:
@@ -262,27 +260,23 @@ class _Server:
             return self.running == 0
 
     def _warn(self):
-        """Without this, handler.parallel would have no effect, and nobody would know why."""
-        more = self.running > self.parallel
-        if self.parallel == 1 and select.select([self.requests], [], [], 0)[0]:
-            more = self.requests.peek(1)
-        if more and not self.has_warned:
+        """Else handler.parallel would have no effect, and nobody would know why."""
+        if not self.has_warned and select.select([self.requests], [], [], 0)[0] and self.requests.peek(1):
             self.has_warned = True
-            _log.warning("handler.parallel sends more requests at once than serve(parallel=%d) answers: the others wait", self.parallel)
+            _log.warning("handler.parallel sends several requests at once, and serve() answers one after the other: use serve(parallel=N)")
 
     def _answer(self, request, refusal):
-        _work.key = _key(request)
         found = refusal or answer(request)
-        _work.key = ""
         if "id" in request:  # and the first member: it tells whose answer is too long
             found = {"id": 0} | found | {"id": request["id"]}
-            self._warn()
+            if self.parallel == 1:
+                self._warn()
         text = _dump(found) + "\n"
         with self.lock:
-            self.unanswered -= 1  # the next request may come before _write() returns
             _write(self.answers, text)
 
     def _answer_in_thread(self, request, refusal):
+        _work.key = _key(request)
         try:
             if not self.asked:
                 self._answer(request, refusal)
