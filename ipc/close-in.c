@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ipc/log.h"
-#include "os/landlock.h"
+#include "os/sandbox/landlock.h"
 
 int close_in(const char *who, const char *const *writes, const char *const *reads,
              const struct sandbox *sandbox)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How each process gives up what it does not need (lib/os/sandbox.h), and what is said where the kernel has
+/* How each process gives up what it does not need (lib/os/sandbox/sandbox.h), and what is said where the kernel has
  * no such thing: that is no reason to serve nobody. */
-#include "os/sandbox.h"
+#include "os/sandbox/sandbox.h"
 
 /* who: for the log, "the watcher of watch widgets". writes: all that it writes; reads: what it reads beside
  * that; NULL: all files (landlock_restrict()). Negative errno: it could be closed in, and is not. */

@@ -26,8 +26,8 @@
 
 #include <cmocka.h>
 
-#include "os/landlock.h"
-#include "os/sandbox.h"
+#include "os/sandbox/landlock.h"
+#include "os/sandbox/sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1 /* its leak check needs processes */

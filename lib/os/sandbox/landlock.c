@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No library has it in Debian 12, and it is three system calls. */
-#include "os/landlock.h"
+#include "os/sandbox/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/sandbox.h"
+#include "os/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
