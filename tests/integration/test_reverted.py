@@ -248,6 +248,24 @@ def test_what_was_under_way_is_not_known(a_and_b, operator, handler, widgets, sp
     operator.stop()
 
 
+@pytest.mark.parametrize("ending", ["exit 65", "exit 75"])
+def test_what_was_given_up_before_it_ever_succeeded_stays_so(devserver, operator, handler, widgets, ending):
+    """It has the version that its last run has read, so it was not changed and changed back."""
+    operator.configure(devserver, [watch("widgets", handler, retry={**NEVER, "attempts": 1})])
+    handler.behave(f"""case $(cat $REQUEST) in *'"name":"a"'*) {ending};; esac""")
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    behind(handler, widgets, "b")
+    wait_until(lambda: is_over(operator), "the record of its run")
+    kill(operator)
+    another_boot(under_way(operator))
+    operator.start_ready()
+    wait_until(lambda: not operator.ctl.status()["watches"][0]["unsure"], "the watch to be looked through")
+    nothing_more_runs(operator, handler, widgets, "c")
+    assert len(handler.requests(name="a")) == 1
+
+
 def test_it_is_as_little_known_to_the_next_start(a_and_b, devserver, operator, handler, widgets):
     """The watch is paused when we begin, or not even configured: what was in doubt stays so until it was looked at."""
     a_and_b()

@@ -109,6 +109,7 @@ void unsure_over(struct watch *watch)
 
 struct look {
         const char *version;
+        uint64_t since; /* CLOCK_REALTIME; no older run counts */
         bool is_same;
 };
 
@@ -116,19 +117,32 @@ static int see_run(const struct ledger_run *run, void *userdata)
 {
         struct look *look = userdata;
 
-        look->is_same = look->is_same || strcmp(run->version, look->version) == 0;
+        look->is_same = run->ended_realtime >= look->since && strcmp(run->version, look->version) == 0;
         return 0;
+}
+
+/* A run that has not succeeded leaves no time by the ledger's clock. If the machine's clock was set since, its object may run
+ * once for nothing. */
+static uint64_t epoch_realtime(const struct watch *watch)
+{
+        uint64_t lasts = ledger_time(watch->controller) - watch->epoch_since,
+                 now = watch->controller->now.realtime;
+
+        return lasts < now ? now - lasts : 0;
 }
 
 int unsure_is_same(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
-        struct look look = {change->resource_version,
-                            row->written_realtime > watch->epoch_since &&
-                                    strcmp(row->written_version, change->resource_version) == 0};
+        /* In another epoch the same version may have been other content. */
+        struct look look = {
+                .version = change->resource_version,
+                .since = row->handled_realtime > watch->epoch_since ? 0 : epoch_realtime(watch),
+                .is_same = row->written_realtime > watch->epoch_since &&
+                           strcmp(row->written_version, change->resource_version) == 0,
+        };
         int r = 0;
 
-        /* In another epoch the same version may have been other content. */
-        if (!look.is_same && row->handled_realtime > watch->epoch_since)
+        if (!look.is_same)
                 r = ledger_run_see(watch->controller->ledger, watch->config->name, change->key, change->uid,
                                    see_run, &look);
         return r < 0 ? r : look.is_same;
