@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 FINALIZER = "widgets.example.com/finalizer"
@@ -209,6 +209,20 @@ def test_a_change_in_between_is_seen_first(start, operator, handler, widgets, de
     assert finalizers(widgets, "contended") == [FINALIZER]
     operator.stop()
     assert runs(handler, "contended") == ["reconcile"]
+
+
+def test_the_answer_to_the_release_is_lost(start, operator, handler, widgets, devserver):
+    """The connection breaks in the middle of it. The object is gone, and its cleanup has succeeded."""
+    start()
+    widgets.create("last")
+    handler.wait_finished(name="last")
+    devserver.fault({"verb": "patch", "name": "last"}, atByte=20, close="cut")
+    widgets.delete("last")
+    gone(widgets, "last")
+    wait_until(lambda: not ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/last'"), "the end of its row")
+    operator.stop()
+    assert runs(handler, "last") == ["reconcile", "finalize"]
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
 
 
 def test_the_answer_is_written_before_it_is_released(start, operator, handler, widgets, devserver):

@@ -90,12 +90,17 @@ static int read_again(struct run *run, struct kube_answer *ret) _suspends_
         return -EAGAIN;
 }
 
-/* ---- after a conflict */
+/* ---- after a conflict, or without an answer */
 
+/* Where the connection broke, the server may have carried the patch out: what is read again tells. (After a timeout it would be
+ * waited for as long again.) */
 static bool is_to_be_made_anew(struct run *run, const struct kube_error *error)
 {
-        return error->http_status == 409 && !error->other_uid && !run->cancelled &&
-               error->retry_after_sec <= RETRY_AFTER_MAX && run->now.conflicts++ < TRIES_MAX;
+        bool conflicts =
+                error->http_status == 409 && !error->other_uid && error->retry_after_sec <= RETRY_AFTER_MAX;
+
+        return (conflicts || error->failure == KUBE_FAILURE_INTERRUPTED) && !run->cancelled &&
+               run->now.conflicts++ < TRIES_MAX;
 }
 
 /* The pause is random, so that two writers to one object do not collide again and again; the first time
