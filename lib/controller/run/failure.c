@@ -94,7 +94,8 @@ static int note_failure(struct ending *ending)
         row->attempts += ending->counted;
         row->refused += ending->counted && ending->refused;
         /* What we have written ourselves before it failed is no change to run for. */
-        row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
+        row->failed_fingerprint =
+                ending->outcome.own_fingerprint ? ending->outcome.own_fingerprint : done->fingerprint;
         if (text_replace(&row->last_error, done->message) < 0 ||
             (is_first && text_replace(&row->first_error, done->message) < 0))
                 return -ENOMEM;

@@ -47,7 +47,8 @@ static int succeeded(struct ending *ending)
                 reason = RUN_RESYNC;
                 delay = resync_time(ending->watch, row, now) - now;
         }
-        row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
+        row->fingerprint =
+                ending->outcome.own_fingerprint ? ending->outcome.own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;
         row->attempts = row->throttled = row->refused = 0;
         row->crashes = row->crashed_realtime = row->quarantined_until = 0;
@@ -427,8 +428,9 @@ static void note_handed_out(struct ending *ending)
 {
         const struct message_done *done = ending->done;
         struct ledger_row *row = &ending->row;
-        bool is_of_now = row->failed_fingerprint == done->fingerprint ||
-                         (done->own_fingerprint && row->failed_fingerprint == done->own_fingerprint);
+        uint64_t own = ending->outcome.own_fingerprint;
+        bool is_of_now =
+                row->failed_fingerprint == done->fingerprint || (own && row->failed_fingerprint == own);
 
         if (!done->handler_ran || done->result == RESULT_SUCCESS)
                 return;
@@ -513,8 +515,9 @@ static int end_assignment(struct controller *controller, const struct assignment
         if (run->behind > 0 && done->result != RESULT_BEHIND && done->result != RESULT_RETURNED)
                 ending.watch->behind_realtime = 0;
         ending.is_outdated = assignment_is_outdated(controller, given);
+        /* It was written over what a restored database has in this version, which the handler was not shown. */
         if (ending.is_outdated)
-                ending.outcome.known_version = 0;
+                ending.outcome.known_version = ending.outcome.own_fingerprint = 0;
         controller_settle_soon(controller);
         queue_handler_ran(controller->queue, run->watch, run->id, done->handler_ran,
                           controller->now.boottime);
