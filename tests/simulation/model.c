@@ -78,8 +78,13 @@ static void moved_to(struct simulation *sim, unsigned watch, unsigned uid)
         }
 }
 
+void model_wrote(struct simulation *sim, unsigned watch, unsigned uid, uint64_t version)
+{
+        sim->model.seen[watch][uid].written = version;
+}
+
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
-                 uint64_t content)
+                 uint64_t content, uint64_t version)
 {
         struct model_seen *seen = &sim->model.seen[watch][uid];
         const struct sim_object *object = server_object(sim, name, uid);
@@ -90,6 +95,10 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
                 model_broken(sim, "watch %u: the end of %s u%u is told, and it lives", watch, sim_key(name),
                              uid);
         judge_end(sim, watch, name, uid, kind, seen);
+        if (version > 0 && version < seen->written)
+                model_broken(sim, "watch %u: %s u%u is shown in version %llu, and we have written %llu",
+                             watch, sim_key(name), uid, (unsigned long long)version,
+                             (unsigned long long)seen->written);
         seen->attempted = content;
         seen->content = kind == MODEL_RECONCILE ? content : 0;
         seen->again_time = 0;

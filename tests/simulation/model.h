@@ -13,7 +13,8 @@
  *   6 it comes to rest, in bounded time; what is at rest runs no more, whatever becomes of the process;
  *   7 what may run is overtaken by a bounded number of runs, whatever else there is to be done; a tenant that
  *     has nothing else waiting, by about as many as there are tenants (crowd.c);
- *   8 the handler of a watch with a rate is not asked more often, and nothing waits for longer than that (crowd.c).
+ *   8 no handler is shown an object that is older than what a run of its watch has written to it;
+ *   9 the handler of a watch with a rate is not asked more often, and nothing waits for longer than that (crowd.c).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,6 +45,7 @@ struct model_seen {
         uint64_t attempted;     /* in the last run of the object, its end included */
         uint64_t failed_content; /* of the last failed attempt */
         uint64_t failed_time;    /* CLOCK_BOOTTIME */
+        uint64_t written;        /* resourceVersion of the last write of a run, until a restore; 0 */
         uint64_t again_time;     /* likewise: its handler has asked to be run again then; 0: it has not */
         bool is_known;           /* the controller has heard that it lives again */
         bool is_unsure;          /* the machine went down: it may run once more */
@@ -70,9 +72,11 @@ enum model_kind { MODEL_RECONCILE, MODEL_FINALIZE, MODEL_DELETED, MODEL_UNSELECT
 void model_broken(struct simulation *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void model_run_begins(struct simulation *sim, unsigned worker, unsigned watch, unsigned name, unsigned uid);
 void model_run_ends(struct simulation *sim, unsigned name);
-/* A handler is shown the object. retry: by backoff alone, nothing asked for it. */
+/* A handler is shown the object. version: 0 if nothing but its identity is known. */
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
-                 uint64_t content);
+                 uint64_t content, uint64_t version);
+void model_wrote(struct simulation *sim, unsigned watch, unsigned uid,
+                 uint64_t version); /* a run, and it knows that */
 /* own: the handler itself has failed. refused: what it answered. permanent: for good. */
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
                     bool own, bool refused, bool permanent);

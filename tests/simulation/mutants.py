@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that the simulation finds faults: each mutant is one mistake in the controller, the queue, the ledger or the election. One
-after another is compiled into a copy of the simulation, which must break a promise within a million steps. That is a
+"""Proves that the simulation finds faults: each mutant is one mistake in the controller, the queue, the ledger, the order of a run or
+the election. One after another is compiled into a copy of the simulation, which must break a promise within a million steps. That is a
 minute or less of one core; counted in steps, the verdict is the same on a busy machine.
 
     tests/simulation/mutants.py [--build FOLDER] [--seed N] [--steps N] [--jobs N] [--results FILE] [--all | NAME...]
@@ -35,6 +35,11 @@ QUEUE = "lib/queue/queue.c"
 SUSPECT = "lib/queue/alone.c"
 TENANT = "lib/queue/tenant.c"
 RATE = "lib/queue/rate.c"
+READING = "worker/run/reading.c"
+WRITE = "worker/write/write.c"
+PATCH = "worker/write/patch.c"
+OBJECT = "worker/write/object.c"
+LEAVING = "worker/write/leaving.c"
 ELECTION = "lib/election/election.c"
 
 # name: (file, text, what stands there instead)
@@ -132,6 +137,29 @@ MUTANTS = {
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
     "worker gets a run of a watch whose next one waits there": (ASSIGN,
         "if (given->first_of_watch && given->run.watch == watch)", "if (false && given->run.watch == watch)"),
+    "write over what was restored is claimed": (OUTCOME, "ending.outcome.known_version = ending.outcome.own_fingerprint = 0;",
+                                                "ending.outcome.known_version = 0;"),
+    "given up before a success, and the machine went down": ("lib/controller/change/unsure.c", ": epoch_realtime(watch),", ": UINT64_MAX,"),
+    # The order of a run.
+    "store that is behind our own write is believed": (READING,
+        "resource_version_less(run->object.resource_version, order->at_least_version) ||", "false ||"),
+    "after a kill nobody asks for the version": (READING,
+        "if (run->action == ACTION_RECONCILE && child_kinds_are_unknown(run->order->kinds))", "if (false)"),
+    "another object of the name is run": (READING, "if (strcmp(run->object.uid, order->uid) != 0)", "if (false)"),
+    "finalizer is not put on": (WRITE, "r = step(run, finalizer_is_wrong, finalizer_send);", "r = 0;"),
+    "somebody has taken the finalizer, and it is finalized": (WRITE, "if (run->object.held)\n", "if (false)\n"),
+    "object that goes is reconciled": (WRITE, "if (wanted && run->action == ACTION_RECONCILE && object_is_deleting(run))", "if (false)"),
+    "change before the handler is not shown": (PATCH, "if (!run->answered && run->now.foreign)", "if (false)"),
+    "deletion that was undone is finalized": (PATCH, "if (was_going && !is_going(run->now.json))", "if (false)"),
+    "deletion in between is written over": (PATCH, "return !was_going && run->action", "return false && run->action"),
+    "change in between passes for our own": (PATCH, "fingerprint != expected)\n                run->now.foreign = true;",
+                                             "fingerprint != expected)\n                ;"),
+    "lost answer is not asked for": (PATCH, "(conflicts || error->failure == KUBE_FAILURE_INTERRUPTED)", "conflicts"),
+    "version after a change in between is known": (OBJECT, "if (!run->now.foreign && strlen(version) < 19)", "if (strlen(version) < 19)"),
+    "content after a change in between is known": (OBJECT, "if (r >= 0 && !run->now.foreign)", "if (r >= 0)"),
+    "object that moves is let go at once": (LEAVING, "return has_others && is_selected &&", "return false && has_others && is_selected &&"),
+    "object that moves is not held in between": (LEAVING,
+        "if (run->order->taken && (!is_on(run, ours->finalizers) || is_held_by_other(run)))", "if (run->order->taken)"),
     # Turns.
     "tenant keeps its turn": (TENANT, "        move_in_rings(watch, tenant, line, ring_append);\n", ""),
     "tenants of a watch are one": (TENANT, "return slash ? (size_t)(slash - key) : 0;", "return slash ? 0 : 0;"),

@@ -350,6 +350,8 @@ int operator_start(struct simulation *sim)
                 r = start_watch(sim, i);
         for (size_t i = 0; i < sim->workers; i++)
                 controller->worker[i].is_up = true;
+        if (r >= 0)
+                r = workers_start(sim);
         if (r < 0)
                 return r;
         due_arm(controller);
@@ -381,13 +383,7 @@ void operator_stop(struct simulation *sim)
 {
         sim->controller.is_ending = true;
         for (unsigned i = 0; i < WORKERS; i++) {
-                worker_recall(sim, i);
-                sim->worker[i].current.cancelled = true;
-                (void)worker_end(sim, i, 2 * 3 + 2);
-                for (unsigned j = 0; j < SIM_WRITING; j++) {
-                        sim->worker[i].writing[j].cancelled = true;
-                        (void)worker_write(sim, i, 8U * SIM_WRITING + j);
-                }
+                worker_stop(sim, i);
                 while (operator_hear_worker(sim, i))
                         ;
         }
@@ -490,35 +486,37 @@ bool operator_hear_worker(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
         struct assignment given;
+        _cleanup_message_ struct message *ended = NULL;
+        const struct message_done *done;
         struct sim_word word;
-        struct message_done done;
         unsigned watch, uid;
         int r;
 
         if (from->done_count == 0)
                 return false;
         word = from->done[from->done_first];
-        done = word.done;
+        ended = word.done;
         from->done[from->done_first] = (struct sim_word){0};
         from->done_first = (from->done_first + 1) % INBOX_MAX;
         from->done_count--;
+        simulation_tick(sim);
         tell_time(sim);
         if (!word.is_end) {
                 judge(sim, "ANSWERED", assign_answered(&sim->controller.worker[worker], &word.answered));
                 worker_heard(sim, worker, word.answered.sequence);
                 return true;
         }
-        r = assign_take(&sim->controller.worker[worker], &done, &given);
-        watch = watch_of(sim, done.watch);
-        uid = sim_uid_number(done.uid);
+        done = &ended->done;
+        r = assign_take(&sim->controller.worker[worker], done, &given);
+        watch = watch_of(sim, done->watch);
+        uid = sim_uid_number(done->uid);
         if (r >= 0)
-                r = outcome_done(&sim->controller, &given, &done);
-        if (r >= 0 && done.result != RESULT_RETURNED && done.result != RESULT_BEHIND &&
-            done.result != RESULT_UNNEEDED)
-                r = keep_run(sim, &done);
+                r = outcome_done(&sim->controller, &given, done);
+        if (r >= 0 && done->result != RESULT_RETURNED && done->result != RESULT_BEHIND &&
+            done->result != RESULT_UNNEEDED)
+                r = keep_run(sim, done);
         judge(sim, "DONE", r);
         model_ended(sim, watch, uid);
-        done_free(&done);
         return true;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "config/watch-notes.h"
 #include "controller/order/by-hand.h"
 #include "controller/run/last-life.h"
 #include "tests/simulation/checkpoint-steps.h"
@@ -129,6 +130,11 @@ static bool write_answer(struct simulation *sim, unsigned argument)
         return worker_write(sim, argument % WORKERS, argument / WORKERS);
 }
 
+static bool serve(struct simulation *sim, unsigned argument)
+{
+        return worker_serve(sim, argument % WORKERS, argument / WORKERS);
+}
+
 static bool settle(struct simulation *sim, unsigned argument _unused_)
 {
         return operator_settle(sim);
@@ -161,6 +167,13 @@ void simulation_pass(struct simulation *sim, uint64_t usec)
         sim->realtime += usec;
         sim->monotonic += is_suspended ? 0 : usec;
         (void)operator_wake(sim, false);
+}
+
+void simulation_tick(struct simulation *sim)
+{
+        sim->boottime++;
+        sim->realtime++;
+        sim->monotonic++;
 }
 
 /* It lands on the constants of the code, and one beside them. */
@@ -339,6 +352,7 @@ static const struct {
         unsigned weight;
         bool may_lack;
         bool (*act)(struct simulation *sim, unsigned argument);
+        enum { EVERYWHERE, WITH_WINDOW, WITH_SLOW_SERVER } where;
 } actions[] = {
         {"create", 30, false, user_create},
         {"change", 40, false, user_change},
@@ -376,17 +390,22 @@ static const struct {
         {"left", 12, true, situation_left},
         {"reselected", 4, true, situation_reselected},
         {"busy", 4, true, situation_busy},
-        /* From here on: where workers have a window. */
-        {"answer", 60, false, answer},
-        {"write", 90, false, write_answer},
-        {"aside", 30, true, aside},
+        {"answer", 60, false, answer, .where = WITH_WINDOW},
+        {"write", 90, false, write_answer, .where = WITH_WINDOW},
+        {"aside", 30, true, aside, .where = WITH_WINDOW},
+        {"serve", 160, false, serve, .where = WITH_SLOW_SERVER},
 };
-#define ACTIONS_WITHOUT_WINDOW (ELEMENTS(actions) - 3)
 
 /* In a quarter of all seeds; the others are as they were before there was one. */
 static unsigned window_of(uint64_t seed)
 {
         return seed % 4 != 3 ? 1 : seed / 4 % 2 ? SIM_WRITING : RUNS_AT_ONCE;
+}
+
+/* In three of eight seeds; half of those have a window. */
+static bool server_is_slow(uint64_t seed)
+{
+        return seed % 4 == 2 || seed % 8 == 7;
 }
 
 unsigned sim_action_count(void)
@@ -402,16 +421,16 @@ const char *sim_action_name(unsigned action)
 /* Each seed has its own taste: some things happen often in it, and others next to never. */
 void sim_mix_new(uint64_t seed, uint64_t *random, struct sim_mix *ret)
 {
-        size_t count = window_of(seed) > 1 ? ELEMENTS(actions) : ACTIONS_WITHOUT_WINDOW;
-
         static const unsigned factor[] = {1, 2, 4, 4, 4, 4, 16};
+        const bool is_there[] = {true, window_of(seed) > 1, server_is_slow(seed)};
 
         *ret = (struct sim_mix){0};
-        for (size_t i = 0; i < count; i++) {
-                bool lacks = actions[i].may_lack && sim_random(random) % 2;
+        for (size_t i = 0; i < ELEMENTS(actions); i++) {
+                bool lacks = actions[i].may_lack && is_there[actions[i].where] && sim_random(random) % 2;
 
-                ret->weight[i] =
-                        lacks ? 0 : actions[i].weight * factor[sim_random(random) % ELEMENTS(factor)];
+                if (lacks || !is_there[actions[i].where])
+                        continue;
+                ret->weight[i] = actions[i].weight * factor[sim_random(random) % ELEMENTS(factor)];
                 ret->total += ret->weight[i];
         }
 }
@@ -433,6 +452,8 @@ static void progress(struct simulation *sim, unsigned argument)
                 read_event, announce, verify, listen_to, hear_watcher, hear_worker,
                 begin_run,  end_run,  settle, page,      idle,         wake_now};
 
+        if (serve(sim, argument))
+                return;
         for (unsigned i = 0; i < 2 * ELEMENTS(step); i++)
                 if (step[(argument + i) % ELEMENTS(step)](sim, argument / ELEMENTS(step) + i))
                         return;
@@ -452,6 +473,8 @@ void simulation_step(struct simulation *sim, const struct sim_step *step)
 #define REST_STEPS 20000
 #define REST_USEC  (1500 * USEC_PER_SEC) /* all backoffs and a quarantine are over by then */
 
+#define WELL 12 /* of worker_serve() */
+
 bool simulation_round(struct simulation *sim, bool ends)
 {
         bool any = operator_settle(sim);
@@ -467,6 +490,7 @@ bool simulation_round(struct simulation *sim, bool ends)
         }
         for (unsigned i = 0; i < WORKERS; i++) {
                 any |= worker_begin(sim, i);
+                any |= worker_serve(sim, i, WELL);
                 any |= ends && worker_end(sim, i, sim->steps % 2 ? 1 : 17); /* a status is written, or not */
                 for (unsigned j = 0; j < SIM_WRITING && ends; j++)
                         any |= worker_write(sim, i, (sim->steps % 2 ? 1U : 17U) * SIM_WRITING + j);
@@ -540,7 +564,9 @@ void simulation_come_to_rest(struct simulation *sim)
 
 static void configure(struct simulation *sim, uint64_t seed)
 {
-        static const char *const name[WATCHES] = {"first", "second"};
+        static const char *const name[WATCHES] = {"first", "second"}, *const selector[WATCHES] = {
+                                                                              "first=1", "second=1"};
+        static char none[] = "", version[] = "v1", operator[] = "sim";
 
         bool are_twins = sim_random(&sim->random) % 3;
 
@@ -548,9 +574,13 @@ static void configure(struct simulation *sim, uint64_t seed)
         for (unsigned i = 0; i < WATCHES; i++)
                 sim->config_watch[i] = (struct config_watch){
                         .name = (char *)(uintptr_t)name[i],
-                        .api_version = (char[]){"v1"},
+                        .api_version = version,
                         .kind = (char *)(uintptr_t)(are_twins ? "Thing" : name[i]),
-                        .shared = are_twins,
+                        .id = (char *)(uintptr_t)(i > 0 ? name[i] : ""),
+                        .label_selector = (char *)(uintptr_t)selector[i],
+                        .field_selector = none,
+                        .filter = none,
+                        .ready_condition = none,
                         .finalizer = sim_random(&sim->random) % 2,
                         .unselected = sim_random(&sim->random) % 2,
                         .concurrency = 1 + (unsigned)(sim_random(&sim->random) % 2),
@@ -564,7 +594,9 @@ static void configure(struct simulation *sim, uint64_t seed)
                         .quarantine_after = 2,
                         .quarantine_usec = 200 * USEC_PER_SEC,
                 };
+        sim->is_slow = server_is_slow(seed);
         sim->config = (struct config){.workers = WORKERS,
+                                      .operator_name = operator,
                                       .window = window_of(seed),
                                       .watch = sim->config_watch,
                                       .watch_count = WATCHES};
@@ -591,8 +623,9 @@ int simulation_new(uint64_t seed, struct simulation **ret)
         }
         snprintf(sim->path, sizeof(sim->path), "%s/ledger.sqlite", sim->folder);
         configure(sim, seed);
+        simulation_goes_on(sim);
         *ret = sim;
-        return operator_start(sim);
+        return config_name_notes(&sim->config) < 0 ? -ENOMEM : operator_start(sim);
 }
 
 void simulation_free(struct simulation *sim)
@@ -608,5 +641,8 @@ void simulation_free(struct simulation *sim)
                 (void)unlink(path);
         }
         (void)rmdir(sim->folder);
+        for (unsigned i = 0; i < WATCHES; i++)
+                notes_done(&sim->config_watch[i]);
+        free(sim->config.former_names);
         free(sim);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/simulation/simulation.h"
+#include "json/json.h"
 
 const char *sim_key(unsigned name)
 {
@@ -43,7 +44,7 @@ static void event(struct simulation *sim, unsigned name, bool gone)
         server->events++;
 }
 
-void server_changed(struct simulation *sim, unsigned name)
+static void server_changed(struct simulation *sim, unsigned name)
 {
         struct sim_object *object = &sim->server.object[name];
 
@@ -65,20 +66,108 @@ struct sim_object *server_object(struct simulation *sim, unsigned name, unsigned
         return object->exists && object->uid == uid ? object : NULL;
 }
 
-bool server_write(struct simulation *sim, unsigned name, unsigned uid, uint64_t version)
-{
-        struct sim_object *object = server_object(sim, name, uid);
+/* ---- requests of runs */
 
-        if (!object || object->version != version)
-                return false;
-        server_changed(sim, name);
-        return true;
+void server_print(const struct simulation *sim, unsigned name, const struct sim_object *object,
+                  char buffer[SIM_JSON_MAX])
+{
+        const char *separator = "";
+        size_t size;
+
+        size = (size_t)snprintf(
+                buffer, SIM_JSON_MAX,
+                "{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{\"namespace\":\"n\",\"name\":\"%s\","
+                "\"uid\":\"u%u\",\"resourceVersion\":\"%llu\",\"annotations\":{\"note\":\"%u\"},"
+                "\"labels\":{\"first\":\"%u\",\"second\":\"%u\"},%s\"finalizers\":[",
+                sim->config_watch[0].kind, sim_key(name) + 2, object->uid,
+                (unsigned long long)object->version, object->note, object->selected & 1,
+                object->selected >> 1 & 1,
+                object->deleting ? "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"," : "");
+        for (unsigned i = 0; i < WATCHES; i++) {
+                if (!(object->finalizers & 1U << i))
+                        continue;
+                size += (size_t)snprintf(buffer + size, SIM_JSON_MAX - size, "%s\"%s\"", separator,
+                                         sim->config_watch[i].finalizer_key);
+                separator = ",";
+        }
+        snprintf(buffer + size, SIM_JSON_MAX - size, "]},\"spec\":{\"content\":%u},\"status\":{\"n\":%u}}",
+                 object->content, object->status);
 }
 
-void server_take_finalizer(struct simulation *sim, unsigned name, unsigned watch)
+static unsigned number_behind(const char *json, const char *words)
 {
-        sim->server.object[name].finalizers &= ~(1U << watch);
-        server_changed(sim, name);
+        const char *at = strstr(json, words);
+
+        return at ? (unsigned)strtoul(at + strlen(words), NULL, 10) : 0;
+}
+
+/* What its trigger sees, and its version. */
+struct sim_object server_parse(const char *json)
+{
+        return (struct sim_object){
+                .exists = true,
+                .deleting = strstr(json, "\"deletionTimestamp\""),
+                .version = number_behind(json, "\"resourceVersion\":\""),
+                .content = number_behind(json, "\"content\":"),
+                .selected = number_behind(json, "\"first\":\"") | number_behind(json, "\"second\":\"") << 1,
+        };
+}
+
+/* -1: the patch leaves them alone. */
+static int finalizers_in(const struct simulation *sim, const cJSON *metadata)
+{
+        const cJSON *list = json_member(metadata, "finalizers"), *item;
+        unsigned finalizers = 0;
+
+        cJSON_ArrayForEach(item, list) for (unsigned i = 0; i < WATCHES;
+                                            i++) if (strcmp(cJSON_GetStringValue(item),
+                                                            sim->config_watch[i].finalizer_key) == 0)
+                finalizers |= 1U << i;
+        return list ? (int)finalizers : -1;
+}
+
+static void apply_patch(struct simulation *sim, unsigned name, const cJSON *patch)
+{
+        struct sim_object *object = &sim->server.object[name];
+        const struct sim_object before = *object;
+        const cJSON *metadata = json_member(patch, "metadata"), *status = json_member(patch, "status");
+        const char *note = json_text_of(json_member(metadata, "annotations"), "note");
+        int finalizers = finalizers_in(sim, metadata);
+
+        if (status)
+                object->status = (unsigned)cJSON_GetNumberValue(json_member(status, "n"));
+        if (note)
+                object->note = (unsigned)strtoul(note, NULL, 10);
+        if (finalizers >= 0)
+                object->finalizers = (unsigned)finalizers;
+        if (object->deleting && (object->finalizers & ~before.finalizers))
+                model_broken(sim, "%s u%u is being deleted, and gets a finalizer", sim_key(name),
+                             object->uid);
+        if (object->status != before.status || object->note != before.note ||
+            object->finalizers != before.finalizers)
+                server_changed(sim, name);
+}
+
+void server_answer(struct simulation *sim, unsigned name, const char *method, const char *body,
+                   struct sim_reply *ret)
+{
+        const struct sim_object *object = &sim->server.object[name];
+        bool is_read = strcmp(method, "GET") == 0;
+        _cleanup_json_ cJSON *patch = is_read ? NULL : cJSON_Parse(body);
+        const cJSON *metadata = json_member(patch, "metadata");
+        const char *uid = json_text_of(metadata, "uid"),
+                   *version = json_text_of(metadata, "resourceVersion");
+
+        ret->http_status = object->exists ? 200 : 404;
+        ret->other_uid = object->exists && !is_read && (!uid || sim_uid_number(uid) != object->uid);
+        if (ret->other_uid ||
+            (object->exists && !is_read && (!version || strtoull(version, NULL, 10) != object->version)))
+                ret->http_status = 409;
+        if (ret->http_status != 200)
+                return;
+        if (patch)
+                apply_patch(sim, name, patch);
+        server_print(sim, name, object, ret->json);
 }
 
 /* ---- users */
@@ -206,6 +295,9 @@ static bool restore(struct simulation *sim)
         server->restored_boottime = sim->boottime;
         server->has_backup = false;
         sim_tell(sim, "server: its database is restored, version %llu", (unsigned long long)server->version);
+        for (unsigned uid = 0; uid <= server->last_uid; uid++)
+                for (unsigned i = 0; i < WATCHES; i++)
+                        model_wrote(sim, i, uid, 0);
         model_forgives_all(sim);
         model_unsettle(sim);
         return true;

@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers: runs one after another, as worker/run/run.c and worker/write do them. The beginning of a
- * run reads the store and writes what comes before the handler; its end carries the answer out. What others
- * do in between is for the other steps.
+ * The workers: what they have of runs that have not begun, as worker/waiting.c has it, and what the real order of a run
+ * (real-worker.h) asks for: the store, the server, the handler. A run begins in one step, and goes on in another one when its handler
+ * has ended. What others do in between is for the other steps. Where the server is slow, each request is a step, too.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/simulation/simulation.h"
 
-#define LOOK_AGAIN_USEC UINT64_C(10000000) /* whether another watch has an object that has left */
+static struct simulation *simulated; /* the one that goes on now: the runs have no other way to it */
 
 static void run_done(struct sim_run *run)
 {
-        free((void *)(uintptr_t)run->run.settling);
+        message_free(run->message);
         *run = (struct sim_run){0};
 }
 
-void done_free(struct message_done *done)
+static int copy(enum message_type type, const void *fields, struct message **ret)
 {
-        free((void *)(uintptr_t)done->uid);
-        free((void *)(uintptr_t)done->own_resource_version);
-        free((void *)(uintptr_t)done->resource_version);
-        *done = (struct message_done){0};
-}
+        _cleanup_text_ struct text packet = TEXT_EMPTY;
+        int r = message_encode(type, fields, &packet);
 
-static char *number(uint64_t value)
-{
-        char *text = NULL;
-
-        if (value == 0)
-                return strdup("");
-        return asprintf(&text, "%llu", (unsigned long long)value) < 0 ? NULL : text;
+        return r < 0 ? r : message_decode(packet.data, packet.size, ret);
 }
 
 static void say(struct simulation *sim, unsigned worker, const struct sim_word *word)
@@ -59,60 +50,49 @@ void worker_take(struct simulation *sim, unsigned worker, const struct message_r
 
         *taken = (struct sim_run){
                 .active = true,
-                .run = *run,
                 .watch = watch,
                 .name = sim_name_number(run->key),
                 .uid = sim_uid_number(run->uid),
-                .action = (enum run_action)run->action,
         };
         for (const struct sim_run *other = into->inbox; other < taken; other++)
                 if (other->first_of_watch && other->heard && other->watch == watch)
                         model_broken(sim, "worker %u gets %s while a run of its watch has the next turn",
                                      worker, run->key);
-        taken->run.settling = strdup(run->settling ? run->settling : "");
-        taken->run.key = sim_key(taken->name);
-        taken->own_version = 0;
-        /* Kept as a number: the text goes with the message. */
-        taken->known_version = run->at_least_version ? strtoull(run->at_least_version, NULL, 10) : 0;
+        if (copy(MESSAGE_RUN, run, &taken->message) < 0)
+                abort();
+        taken->order = &taken->message->run;
 }
 
-static void say_done(struct simulation *sim, unsigned worker, struct sim_run *run, enum run_result result,
-                     uint64_t requeue)
+static void say_done(struct simulation *sim, unsigned worker, const struct sim_run *run,
+                     const struct message_done *done)
 {
-        char uid[16];
-        struct message_done done = {
-                .sequence = run->run.sequence,
-                .action = run->action,
-                .watch = sim->config_watch[run->watch].name,
-                .key = sim_key(run->name),
-                .result = (run->cancelled && result != RESULT_SUCCESS && result != RESULT_RETURNED &&
-                                           result != RESULT_SETTLING
-                                   ? RESULT_CANCELLED
-                                   : result),
-                .fingerprint = run->fingerprint,
-                .own_fingerprint = run->own_version ? run->fingerprint : 0,
-                .known_version = run->own_version ? run->known_version : 0,
-                .requeue_after_usec = requeue,
-                .kinds = "",
-                .message = "",
-                .settling = result == RESULT_SETTLING ? "left" : "",
-                .settle_after_usec = result == RESULT_SETTLING ? LOOK_AGAIN_USEC : 0,
-                .handler_ran = run->handler_ran,
-                .duration_usec = 1000,
-        };
+        struct sim_word word = {.is_end = true};
 
-        sim_uid(run->uid, uid);
-        done.uid = strdup(uid);
-        done.own_resource_version = number(run->own_version);
-        done.resource_version = number(run->read.version);
         sim_tell(sim, "worker %u: %s of %s %s for watch %u ends: %s", worker,
-                 run_action_name((enum run_action)done.action), done.key, uid, run->watch,
-                 run_result_name((enum run_result)done.result));
+                 run_action_name((enum run_action)done->action), done->key, done->uid, run->watch,
+                 run_result_name((enum run_result)done->result));
         if (run->begun)
                 model_run_ends(sim, run->name);
-        if (!run->handler_ran)
+        if (!done->handler_ran)
                 model_returned(sim, run->watch, run->uid);
-        say(sim, worker, &(struct sim_word){.is_end = true, .done = done});
+        if (copy(MESSAGE_DONE, done, &word.done) < 0)
+                abort();
+        say(sim, worker, &word);
+}
+
+/* It has not begun. */
+static void say_returned(struct simulation *sim, unsigned worker, struct sim_run *run)
+{
+        const struct message_done done = {
+                .sequence = run->order->sequence,
+                .action = run->order->action,
+                .watch = run->order->watch,
+                .key = run->order->key,
+                .uid = run->order->uid,
+                .result = RESULT_RETURNED,
+        };
+
+        say_done(sim, worker, run, &done);
         run_done(run);
 }
 
@@ -120,11 +100,36 @@ void worker_recall(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
 
-        while (from->inbox_count > 0) {
-                struct sim_run run = from->inbox[--from->inbox_count];
+        while (from->inbox_count > 0)
+                say_returned(sim, worker, &from->inbox[--from->inbox_count]);
+}
 
-                say_done(sim, worker, &run, RESULT_RETURNED, 0);
-        }
+/* ---- runs that have begun */
+
+#define BEGUN_MAX (1 + SIM_WRITING)
+
+static struct sim_run *begun(struct sim_worker *worker, unsigned index)
+{
+        return index == 0 ? &worker->current : &worker->writing[index - 1];
+}
+
+static struct sim_run *find_run(struct simulation *sim, uint64_t sequence, unsigned *ret_worker)
+{
+        for (unsigned i = 0; i < WORKERS; i++)
+                for (unsigned j = 0; j < BEGUN_MAX; j++) {
+                        struct sim_run *run = begun(&sim->worker[i], j);
+
+                        *ret_worker = i;
+                        if (run->active && run->order->sequence == sequence)
+                                return run;
+                }
+        abort();
+}
+
+static void cancel(struct simulation *sim, unsigned worker, struct sim_run *run)
+{
+        run->cancelled = true;
+        real_run_cancel(sim->worker[worker].real, run->order, false);
 }
 
 void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence)
@@ -132,194 +137,159 @@ void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence)
         struct sim_worker *from = &sim->worker[worker];
         struct sim_run waiting;
 
-        if (from->current.active && from->current.run.sequence == sequence)
-                from->current.cancelled = true;
-        for (size_t i = 0; i < SIM_WRITING; i++)
-                if (from->writing[i].active && from->writing[i].run.sequence == sequence)
-                        from->writing[i].cancelled = true;
+        for (unsigned i = 0; i < BEGUN_MAX; i++)
+                if (begun(from, i)->active && begun(from, i)->order->sequence == sequence)
+                        cancel(sim, worker, begun(from, i));
         for (size_t i = 0; i < from->inbox_count; i++) {
-                if (from->inbox[i].run.sequence != sequence)
+                if (from->inbox[i].order->sequence != sequence)
                         continue;
                 waiting = from->inbox[i];
                 from->inbox_count--;
                 memmove(&from->inbox[i], &from->inbox[i + 1],
                         (from->inbox_count - i) * sizeof(from->inbox[0]));
-                say_done(sim, worker, &waiting, RESULT_RETURNED, 0);
+                say_returned(sim, worker, &waiting);
                 return;
         }
 }
 
-/* ---- the beginning */
+/* ---- what a run asks for (real-worker.h) */
 
-/* Our own write, based on what was read. False: a conflict. */
-static bool write_own(struct simulation *sim, struct sim_run *run)
+void simulation_goes_on(struct simulation *sim)
 {
-        if (!server_write(sim, run->name, run->uid, run->read.version))
+        simulated = sim;
+}
+
+uint64_t sim_time(bool realtime)
+{
+        return realtime ? simulated->realtime : simulated->boottime;
+}
+
+void sim_log(const char *text)
+{
+        sim_tell(simulated, "log of a worker: %s", text);
+}
+
+uint64_t sim_trigger(const char *json)
+{
+        const struct sim_object object = server_parse(json);
+
+        return sim_fingerprint(&object);
+}
+
+static struct sim_store *store_of(const struct config_watch *watch)
+{
+        return &simulated->watcher[watch - simulated->config_watch].store;
+}
+
+bool sim_read_store(const struct config_watch *watch, const char *key, struct sim_read *ret)
+{
+        unsigned name = sim_name_number(key);
+        const struct sim_stored *stored = &store_of(watch)->stored[name];
+
+        if (!stored->exists)
                 return false;
-        run->own_version = run->known_version = sim->server.version;
-        if (sim->server.object[run->name].exists && sim->server.object[run->name].uid == run->uid)
-                run->read = sim->server.object[run->name];
+        sim_uid(stored->object.uid, ret->uid);
+        snprintf(ret->version, sizeof(ret->version), "%llu", (unsigned long long)stored->object.version);
+        server_print(simulated, name, &stored->object, ret->json);
+        ret->fingerprint = stored->fingerprint;
+        ret->held = stored->held;
         return true;
 }
 
-static bool is_current(struct simulation *sim, const struct sim_run *run)
+bool sim_read_tombstone(const struct config_watch *watch, const char *key, const char *uid,
+                        struct sim_read *ret)
 {
-        const struct sim_object *object = server_object(sim, run->name, run->uid);
+        const struct sim_store *store = store_of(watch);
 
-        return object && object->version == run->read.version;
-}
-
-static enum model_kind kind_of(const struct sim_run *run)
-{
-        return run->action == ACTION_FINALIZE     ? MODEL_FINALIZE
-               : run->action == ACTION_DELETED    ? MODEL_DELETED
-               : run->action == ACTION_UNSELECTED ? MODEL_UNSELECTED
-                                                  : MODEL_RECONCILE;
-}
-
-static void show(struct simulation *sim, struct sim_run *run)
-{
-        run->handler_ran = true;
-        if (run->run.reason == RUN_TAKEN_OVER || run->run.reason == RUN_SELECTED) /* it had left meanwhile */
-                model_heard(sim, run->watch, run->uid, 0, false);
-        model_shown(sim, run->watch, run->name, run->uid, kind_of(run), sim_fingerprint(&run->read));
-}
-
-static bool tombstone_is_held(const struct sim_store *store, unsigned name, unsigned uid)
-{
         for (size_t i = 0; i < store->tombstone_count; i++)
-                if (store->tombstone[i].name == name && store->tombstone[i].uid == uid)
-                        return store->tombstone[i].held;
+                if (store->tombstone[i].name == sim_name_number(key) &&
+                    store->tombstone[i].uid == sim_uid_number(uid)) {
+                        snprintf(ret->uid, sizeof(ret->uid), "%s", uid);
+                        ret->held = store->tombstone[i].held;
+                        return true;
+                }
         return false;
 }
 
-static void begin_deleted(struct simulation *sim, unsigned worker, struct sim_run *run)
+bool sim_server_is_slow(void)
 {
-        run->read = (struct sim_object){.uid = run->uid, .deleting = true};
-        run->fingerprint = 0;
-        if (sim->config_watch[run->watch].finalizer) {
-                run->action = ACTION_FINALIZE;
-                if (tombstone_is_held(&sim->watcher[run->watch].store, run->name, run->uid)) {
-                        say_done(sim, worker, run, RESULT_STALE, 0);
-                        return;
-                }
-        }
-        show(sim, run);
+        return simulated->is_slow;
 }
 
-/* Its handler knows that the object has left (worker/write/leaving.c). */
-static bool is_told(const struct sim_run *run)
+void sim_serve(const struct message_run *order, const char *method, bool of_status _unused_,
+               const char *body, struct sim_reply *ret)
 {
-        return run->run.settling[0] != '\0';
-}
+        unsigned worker;
+        struct sim_run *run = find_run(simulated, order->sequence, &worker);
 
-/* As begin_unselected() in worker/write/write.c: a watch that does not want our finalizer any more holds no
- * object that is being deleted, and then its handler hears of an end. */
-static void begin_unselected(struct simulation *sim, unsigned worker, struct sim_run *run)
-{
-        const struct config_watch *config = &sim->config_watch[run->watch];
-        struct sim_object *object = server_object(sim, run->name, run->uid);
-        bool is_going = object && object->deleting && (object->finalizers & 1U << run->watch);
-        bool is_to_be_told = config->unselected && !is_told(run);
-
-        run->fingerprint = 0;
-        run->read = object ? *object : (struct sim_object){.uid = run->uid, .deleting = true};
-        if (is_going && !config->finalizer)
-                server_take_finalizer(sim, run->name, run->watch);
-        if (is_going && config->finalizer)
-                run->action = ACTION_FINALIZE;
-        else if (!config->finalizer && !is_to_be_told && (is_going || !object))
-                run->action = ACTION_DELETED;
-        if (run->action != ACTION_UNSELECTED || is_to_be_told)
-                show(sim, run);
-        else if (!object)
-                say_done(sim, worker, run, RESULT_SUCCESS, 0);
-}
-
-static void begin_deleting(struct simulation *sim, unsigned worker, struct sim_run *run)
-{
-        bool ours = run->read.finalizers & 1U << run->watch;
-
-        if (!sim->config_watch[run->watch].finalizer) {
-                if (!ours) {
-                        say_done(sim, worker, run, RESULT_STALE, 0);
-                        return;
-                }
-                run->action = ACTION_FINALIZER;
-                return;
-        }
-        run->action = ACTION_FINALIZE;
-        if (ours || (!run->held && run->run.handed_out))
-                show(sim, run);
+        if (run->refused)
+                ret->http_status = run->refused;
         else
-                say_done(sim, worker, run, RESULT_SUCCESS, 0);
+                server_answer(simulated, run->name, method, body, ret);
+        if (run->loses_answer)
+                ret->http_status = 0;
+        else if (ret->http_status == 200 && strcmp(method, "PATCH") == 0)
+                model_wrote(simulated, run->watch, run->uid, server_parse(ret->json).version);
+        run->refused = 0;
+        run->loses_answer = false;
 }
 
-static void begin_reconcile(struct simulation *sim, unsigned worker, struct sim_run *run)
+static enum model_kind kind_of(enum run_action action)
 {
-        const struct sim_stored *stored = &sim->watcher[run->watch].store.stored[run->name];
-        bool wants = sim->config_watch[run->watch].finalizer, ours;
-
-        if (!stored->exists || stored->object.uid != run->uid) {
-                say_done(sim, worker, run, RESULT_STALE, 0);
-                return;
-        }
-        if (stored->object.version < run->known_version) {
-                run->known_version = 0;
-                say_done(sim, worker, run, RESULT_BEHIND, 0);
-                return;
-        }
-        run->known_version = 0;
-        run->read = stored->object;
-        run->held = stored->held;
-        run->fingerprint = stored->fingerprint;
-        ours = run->read.finalizers & 1U << run->watch;
-        if (run->read.deleting) {
-                if (wants && run->action == ACTION_FINALIZER)
-                        say_done(sim, worker, run, RESULT_UNNEEDED, 0); /* it gets none any more */
-                else
-                        begin_deleting(sim, worker, run);
-                return;
-        }
-        if (ours != wants) {
-                struct sim_object *object = server_object(sim, run->name, run->uid);
-
-                if (!is_current(sim, run) || object->deleting) {
-                        say_done(sim, worker, run, RESULT_CONFLICT, 0);
-                        return;
-                }
-                if (wants)
-                        object->finalizers |= 1U << run->watch;
-                else
-                        object->finalizers &= ~(1U << run->watch);
-                (void)write_own(sim, run);
-        }
-        if (run->action == ACTION_FINALIZER)
-                say_done(sim, worker, run, run->own_version ? RESULT_SUCCESS : RESULT_UNNEEDED, 0);
-        else
-                show(sim, run);
+        return action == ACTION_FINALIZE     ? MODEL_FINALIZE
+               : action == ACTION_DELETED    ? MODEL_DELETED
+               : action == ACTION_UNSELECTED ? MODEL_UNSELECTED
+                                             : MODEL_RECONCILE;
 }
 
-/* `release`: our finalizer comes off an object that is being deleted, and nothing else happens. */
-static void begin_release(struct simulation *sim, unsigned worker, struct sim_run *run)
+void sim_show(const struct message_run *order, enum run_action action, const char *json)
 {
-        struct sim_object *object = server_object(sim, run->name, run->uid);
+        unsigned worker;
+        struct sim_run *run = find_run(simulated, order->sequence, &worker);
+        struct sim_object object = server_parse(json);
 
-        run->fingerprint = 0;
-        if (!object) {
-                say_done(sim, worker, run, RESULT_SUCCESS, 0);
-                return;
-        }
-        if (!object->deleting) {
-                say_done(sim, worker, run, RESULT_STALE, 0);
-                return;
-        }
-        model_released(sim, run->watch, run->uid);
-        run->read = *object;
-        if (object->finalizers & 1U << run->watch)
-                server_take_finalizer(sim, run->name, run->watch);
-        say_done(sim, worker, run, RESULT_SUCCESS, 0);
+        object.deleting = object.deleting || order->action == ACTION_DELETED;
+        run->handler_ran = true;
+        run->action = action;
+        if (order->reason == RUN_TAKEN_OVER || order->reason == RUN_SELECTED) /* it had left meanwhile */
+                model_heard(simulated, run->watch, run->uid, 0, false);
+        model_shown(simulated, run->watch, run->name, run->uid, kind_of(action), sim_fingerprint(&object),
+                    object.version);
 }
+
+static unsigned selected_now(struct simulation *sim, const struct sim_run *run)
+{
+        const struct sim_object *object = server_object(sim, run->name, run->uid);
+
+        return object ? object->selected : 0;
+}
+
+void sim_done(const struct message_done *done)
+{
+        struct simulation *sim = simulated;
+        enum run_result result = done->result;
+        unsigned worker;
+        struct sim_run *run = find_run(sim, done->sequence, &worker);
+
+        if (done->handler_ran)
+                model_answered(sim, run->watch, run->uid, kind_of(done->action),
+                               result == RESULT_SUCCESS || result == RESULT_SETTLING,
+                               result == RESULT_RETRY || result == RESULT_PERMANENT,
+                               result == RESULT_UNRECOVERABLE, result == RESULT_PERMANENT);
+        if (run->order->action == ACTION_UNSELECTED && result == RESULT_SUCCESS) {
+                model_left(sim, run->watch, run->uid, selected_now(sim, run));
+                model_wrote(sim, run->watch, run->uid, 0); /* nobody knows anything of it any more */
+        }
+        if (done->handler_ran)
+                model_requeued(sim, run->watch, run->uid, done->requeue_after_usec);
+        say_done(sim, worker, run, done);
+        message_free(sim->worker[worker].over);
+        sim->worker[worker].over = run->message; /* the run looks at it until its fiber is over */
+        run->message = NULL;
+        run_done(run);
+}
+
+/* ---- steps */
 
 /* One that waits for nobody; else the first that stands aside, whose turn comes then. NULL: there is none. */
 static struct sim_run *next_to_begin(struct sim_worker *worker)
@@ -334,6 +304,7 @@ bool worker_begin(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
         struct sim_run *run = &from->current, *next = run->active ? NULL : next_to_begin(from);
+        const struct sim_object *object;
 
         if (!next || (next->aside && !sim->is_calm && sim->steps % 4 > 0)) /* what it waits for takes long */
                 return false;
@@ -341,99 +312,21 @@ bool worker_begin(struct simulation *sim, unsigned worker)
         from->inbox_count--;
         memmove(next, next + 1, (from->inbox_count - (size_t)(next - from->inbox)) * sizeof(*next));
         if (run->aside)
-                say(sim, worker, &(struct sim_word){.answered.sequence = run->run.sequence});
+                say(sim, worker, &(struct sim_word){.answered.sequence = run->order->sequence});
         run->aside = run->first_of_watch = false;
         run->begun = true;
         sim_tell(sim, "worker %u: begins %s of %s u%u for watch %u (%s)", worker,
-                 run_action_name(run->action), sim_key(run->name), run->uid, run->watch,
-                 run_reason_name((enum run_reason)run->run.reason));
+                 run_action_name(run->order->action), sim_key(run->name), run->uid, run->watch,
+                 run_reason_name((enum run_reason)run->order->reason));
         model_run_begins(sim, worker, run->watch, run->name, run->uid);
-        if (run->action == ACTION_UNSELECTED)
+        if (run->order->action == ACTION_UNSELECTED)
                 model_forgives(sim, run->watch, run->uid); /* what failed is over */
-        if (run->action == ACTION_DELETED)
-                begin_deleted(sim, worker, run);
-        else if (run->action == ACTION_UNSELECTED)
-                begin_unselected(sim, worker, run);
-        else if (run->action == ACTION_RELEASE)
-                begin_release(sim, worker, run);
-        else
-                begin_reconcile(sim, worker, run);
+        object = server_object(sim, run->name, run->uid);
+        if (run->order->action == ACTION_RELEASE && object && object->deleting)
+                model_released(sim, run->watch, run->uid);
+        if (real_run_begin(from->real, run->order) < 0)
+                model_broken(sim, "a run cannot begin");
         return true;
-}
-
-/* ---- the end */
-
-/* As in worker/write/patch.c: an end that came, or was undone, while the handler ran. */
-static bool begins_anew(const struct sim_run *run, const struct sim_object *object)
-{
-        return run->action == ACTION_FINALIZE ? run->read.deleting && !object->deleting
-                                              : run->read.deleting != object->deleting;
-}
-
-/* A status, where the object has changed meanwhile: written all the same, but not known any more. */
-static enum run_result write_status(struct simulation *sim, struct sim_run *run, unsigned argument)
-{
-        struct sim_object *object = server_object(sim, run->name, run->uid);
-
-        if (!object)
-                return RESULT_SUCCESS; /* there is nobody to tell */
-        if (!is_current(sim, run)) {
-                if (argument % 2 || begins_anew(run, object))
-                        return RESULT_CONFLICT;
-                server_changed(sim, run->name);
-                run->own_version = object->version;
-                run->known_version = 0;
-                return RESULT_SUCCESS;
-        }
-        (void)write_own(sim, run);
-        return RESULT_SUCCESS;
-}
-
-/* As leaving_waits() in worker/write/leaving.c. */
-static bool waits(const struct simulation *sim, const struct sim_run *run, const struct sim_object *object)
-{
-        bool is_selected = false, is_to_be_held = false, is_held = false;
-
-        if (run->action != ACTION_UNSELECTED ||
-            (sim->config_watch[run->watch].finalizer && object->deleting))
-                return false;
-        for (unsigned i = 0; i < WATCHES && sim->server.selectable != 1; i++) {
-                if (i == run->watch)
-                        continue;
-                is_held |= sim->config_watch[i].finalizer && (object->finalizers & 1U << i);
-                if (object->selected & 1U << i) {
-                        is_selected = true;
-                        is_to_be_held |= sim->config_watch[i].finalizer;
-                }
-        }
-        return is_selected &&
-               (!run->run.taken || (is_to_be_held && !is_held && (object->finalizers & 1U << run->watch)));
-}
-
-static enum run_result release(struct simulation *sim, struct sim_run *run)
-{
-        struct sim_object *object = server_object(sim, run->name, run->uid);
-
-        if (!object)
-                return RESULT_SUCCESS;
-        if (begins_anew(run, object))
-                return RESULT_CONFLICT;
-        if (waits(sim, run, object))
-                return RESULT_SETTLING;
-        if (object->finalizers & 1U << run->watch)
-                server_take_finalizer(sim, run->name, run->watch);
-        return RESULT_SUCCESS;
-}
-
-static enum run_result finish(struct simulation *sim, struct sim_run *run, unsigned argument)
-{
-        if (run->run.action != ACTION_DELETED &&
-            (run->action == ACTION_FINALIZER || run->action == ACTION_FINALIZE ||
-             run->action == ACTION_UNSELECTED))
-                return release(sim, run);
-        if (run->action == ACTION_RECONCILE && argument % 2)
-                return write_status(sim, run, argument / 2);
-        return RESULT_SUCCESS;
 }
 
 static enum run_result failure_of(unsigned argument)
@@ -445,43 +338,54 @@ static enum run_result failure_of(unsigned argument)
         return failure[argument % ELEMENTS(failure)];
 }
 
-static unsigned selected_now(struct simulation *sim, const struct sim_run *run)
+/* The handler fails, or what it answers is refused. */
+static void fail(struct simulation *sim, unsigned worker, struct sim_run *run, enum run_result failure)
 {
-        const struct sim_object *object = server_object(sim, run->name, run->uid);
+        char text[64];
 
-        return object ? object->selected : 0;
+        run->refused = failure == RESULT_UNAVAILABLE     ? 503
+                       : failure == RESULT_FORBIDDEN     ? 401
+                       : failure == RESULT_UNRECOVERABLE ? 422
+                                                         : 0;
+        if (!run->refused || run->order->action == ACTION_DELETED)
+                snprintf(text, sizeof(text), "{\"error\":\"it fails\"%s}",
+                         failure == RESULT_PERMANENT ? ",\"permanent\":true" : "");
+        else
+                snprintf(text, sizeof(text), "{\"status\":{\"n\":%u}}", ++sim->texts);
+        real_run_answer(sim->worker[worker].real, run->order, text);
+}
+
+/* It writes a status, or a patch, which fits only what it was shown; or nothing. */
+static void succeed(struct simulation *sim, unsigned worker, const struct sim_run *run, const char *again,
+                    unsigned argument)
+{
+        char text[128] = "{}", requeue[32] = "";
+
+        if (run->action == ACTION_RECONCILE && again[0])
+                snprintf(requeue, sizeof(requeue), ",\"requeueAfter\":\"%s\"", again);
+        if (run->action == ACTION_RECONCILE)
+                snprintf(text, sizeof(text),
+                         argument % 2 == 0 ? "{\"message\":\"done %u\"%s}"
+                         : argument % 4 == 1
+                                 ? "{\"status\":{\"n\":%u}%s}"
+                                 : "{\"patch\":{\"metadata\":{\"annotations\":{\"note\":\"%u\"}}}%s}",
+                         ++sim->texts, requeue);
+        real_run_answer(sim->worker[worker].real, run->order, text);
 }
 
 static bool end(struct simulation *sim, unsigned worker, struct sim_run *run, unsigned argument)
 {
-        bool fails = !sim->is_calm && argument % 3 == 0;
-        uint64_t requeue =
-                !sim->is_calm && argument % 16 == 5 ? (30 + argument / 16 % 2 * 40) * UINT64_C(1000000) : 0;
-        enum run_result result;
-        bool asked;
+        bool fails = !sim->is_calm && argument % 3 == 0, asks = !sim->is_calm && argument % 16 == 5;
 
-        if (!run->active)
+        if (!run->active || real_run_waits(sim->worker[worker].real, run->order) != REAL_WAITS_FOR_HANDLER)
                 return false;
         argument /= 16;
-        asked = run->handler_ran;
-        if (run->cancelled) {
-                result = RESULT_CANCELLED;
-        } else if (fails) {
-                result = failure_of(argument);
-        } else {
-                result = finish(sim, run, argument);
-        }
-        if (asked)
-                model_answered(sim, run->watch, run->uid, kind_of(run),
-                               result == RESULT_SUCCESS || result == RESULT_SETTLING,
-                               result == RESULT_RETRY || result == RESULT_PERMANENT,
-                               result == RESULT_UNRECOVERABLE, result == RESULT_PERMANENT);
-        if (run->run.action == ACTION_UNSELECTED && result == RESULT_SUCCESS)
-                model_left(sim, run->watch, run->uid, selected_now(sim, run));
-        requeue = result == RESULT_SUCCESS && run->action == ACTION_RECONCILE ? requeue : 0;
-        if (asked)
-                model_requeued(sim, run->watch, run->uid, requeue);
-        say_done(sim, worker, run, result, requeue);
+        if (run->cancelled)
+                real_run_answer(sim->worker[worker].real, run->order, NULL);
+        else if (fails)
+                fail(sim, worker, run, failure_of(argument));
+        else
+                succeed(sim, worker, run, !asks ? "" : argument % 2 ? "70s" : "30s", argument);
         return true;
 }
 
@@ -496,11 +400,55 @@ bool worker_write(struct simulation *sim, unsigned worker, unsigned argument)
                    argument / SIM_WRITING);
 }
 
+static void serve(struct simulation *sim, unsigned worker, struct sim_run *run, unsigned how)
+{
+        if (how == 0 && !sim->is_calm)
+                run->refused = 503;
+        run->loses_answer = how == 1 && !sim->is_calm;
+        if (how == 2 && run->cancelled)
+                real_run_cancel(sim->worker[worker].real, run->order, true);
+        else
+                real_run_go_on(sim->worker[worker].real, run->order);
+}
+
+bool worker_serve(struct simulation *sim, unsigned worker, unsigned argument)
+{
+        struct sim_worker *of = &sim->worker[worker];
+
+        for (unsigned i = 0; i < BEGUN_MAX; i++) {
+                struct sim_run *run = begun(of, (argument + i) % BEGUN_MAX);
+
+                if (!run->active || real_run_waits(of->real, run->order) != REAL_WAITS_FOR_SERVER)
+                        continue;
+                serve(sim, worker, run, argument / BEGUN_MAX % 16);
+                return true;
+        }
+        return false;
+}
+
+void worker_stop(struct simulation *sim, unsigned worker)
+{
+        struct sim_worker *of = &sim->worker[worker];
+
+        worker_recall(sim, worker);
+        for (unsigned i = 0; i < BEGUN_MAX; i++) {
+                struct sim_run *run = begun(of, i);
+
+                if (!run->active)
+                        continue;
+                cancel(sim, worker, run);
+                if (real_run_waits(of->real, run->order) == REAL_WAITS_FOR_HANDLER)
+                        real_run_answer(of->real, run->order, NULL);
+                while (run->active)
+                        serve(sim, worker, run, (unsigned)(sim_random(&sim->random) % 4));
+        }
+}
+
 bool worker_answer(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
 
-        for (size_t i = 0; i < SIM_WRITING && from->current.active && sim->config.window > 1; i++) {
+        for (size_t i = 0; i < SIM_WRITING && from->current.handler_ran && sim->config.window > 1; i++) {
                 if (from->writing[i].active)
                         continue;
                 sim_tell(sim, "worker %u: the handler of %s has answered", worker,
@@ -508,7 +456,7 @@ bool worker_answer(struct simulation *sim, unsigned worker)
                 from->writing[i] = from->current;
                 from->current = (struct sim_run){0};
                 say(sim, worker,
-                    &(struct sim_word){.answered = {.sequence = from->writing[i].run.sequence,
+                    &(struct sim_word){.answered = {.sequence = from->writing[i].order->sequence,
                                                     .waits = true,
                                                     .answered = true}});
                 return true;
@@ -531,7 +479,7 @@ bool worker_aside(struct simulation *sim, unsigned worker, unsigned argument)
         run->first_of_watch = first_of_watch;
         run->heard = false;
         say(sim, worker,
-            &(struct sim_word){.answered = {.sequence = run->run.sequence,
+            &(struct sim_word){.answered = {.sequence = run->order->sequence,
                                             .waits = true,
                                             .first_of_watch = first_of_watch}});
         return true;
@@ -542,7 +490,7 @@ void worker_heard(struct simulation *sim, unsigned worker, uint64_t sequence)
         struct sim_worker *from = &sim->worker[worker];
 
         for (size_t i = 0; i < from->inbox_count; i++)
-                if (from->inbox[i].run.sequence == sequence)
+                if (from->inbox[i].order->sequence == sequence)
                         from->inbox[i].heard = true;
 }
 
@@ -554,17 +502,27 @@ bool worker_return(struct simulation *sim, unsigned worker)
         return true;
 }
 
+int workers_start(struct simulation *sim)
+{
+        int r = 0;
+
+        for (unsigned i = 0; i < sim->workers && r >= 0; i++)
+                r = real_worker_new(&sim->config, sim->controller.clock_offset, &sim->worker[i].real);
+        return r;
+}
+
 void worker_kill(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
 
+        real_worker_free(TAKE_PTR(from->real));
+        message_free(TAKE_PTR(from->over));
         while (from->inbox_count > 0)
                 run_done(&from->inbox[--from->inbox_count]);
-        run_done(&from->current);
-        for (size_t i = 0; i < SIM_WRITING; i++)
-                run_done(&from->writing[i]);
+        for (unsigned i = 0; i < BEGUN_MAX; i++)
+                run_done(begun(from, i));
         while (from->done_count > 0) {
-                done_free(&from->done[from->done_first].done);
+                message_free(from->done[from->done_first].done);
                 from->done_first = (from->done_first + 1) % INBOX_MAX;
                 from->done_count--;
         }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One operator in one process: the real controller, queue and ledger, with a simulated API server, watchers,
- * workers, disk and time. A seed, or a list of steps, decides everything that happens, so each run can be had
+ * One operator in one process: the real controller, queue and ledger, and the real order of a run, with a simulated API
+ * server, watchers, queues of workers, disk and time. A seed, or a list of steps, decides everything that happens, so each run can be had
  * again. The model (model.h) knows the promises and not the code, and judges by what handlers were shown.
  *
- * The watchers and workers here follow the real ones (watcher/apply, worker/run/stages.c, worker/write):
+ * The watchers, and what a worker does with runs that it has not begun, follow the real ones (watcher/apply, worker/waiting.c):
  * whoever changes what those tell the supervisor changes it here too.
  *
  * Sizes are as small as they can be (two names, two contents, pages of one), so that boundaries are met often.
@@ -16,6 +16,7 @@
 
 #include "controller/controller.h"
 #include "tests/simulation/model.h"
+#include "tests/simulation/real-worker.h"
 
 #define NAMES       2
 #define WATCHES     2
@@ -34,6 +35,7 @@ struct sim_object {
         unsigned selected;   /* a bit for each watch */
         unsigned finalizers; /* likewise */
         uint64_t version;
+        unsigned status, note; /* what handlers write, and no trigger sees */
 };
 
 struct sim_event {
@@ -120,19 +122,22 @@ struct sim_watcher {
 
 struct sim_run {
         bool active, cancelled, begun;
-        struct message_run run; /* texts are owned (sim_run_done) */
+        struct message *message; /* owned */
+        const struct message_run *order;
         unsigned watch, name, uid;
-        enum run_action action;
-        struct sim_object read;
-        bool handler_ran, held;
+        enum run_action action; /* as its handler was told */
+        bool handler_ran;
         bool aside, first_of_watch,
-                heard; /* before its handler; as it was told, and whether that was heard */
-        uint64_t own_version, known_version, fingerprint;
+                heard;     /* before its handler; as it was told, and whether that was heard */
+        int refused;       /* the HTTP status of the answer to its next request; 0: it is carried out */
+        bool loses_answer; /* to that one */
 };
 
 #define SIM_WRITING 3
 
 struct sim_worker {
+        struct real_worker *real;
+        struct message *over; /* of the run that has ended last */
         struct sim_run inbox[RUNS_AT_ONCE];
         size_t inbox_count;
         struct sim_run current;              /* its handler is at work */
@@ -140,7 +145,7 @@ struct sim_worker {
         struct sim_word {
                 bool is_end;
                 struct message_answered answered; /* of one that has not ended */
-                struct message_done done;         /* texts are owned */
+                struct message *done;             /* owned */
         } done[INBOX_MAX];                        /* to the controller */
         size_t done_first, done_count;
 };
@@ -173,10 +178,12 @@ struct simulation {
         bool is_power_lost;  /* likewise: the note of what was under way says nothing */
         bool is_calm;        /* nobody changes anything, and handlers succeed: it is to come to rest */
         bool is_quiet;       /* no history is printed */
+        bool is_slow;        /* the server: each request of a run is answered in a step of its own */
         unsigned workers;    /* of WORKERS, that there are */
         uint64_t steps;
         bool has_news;   /* that the ledger does not have yet */
         uint64_t ends;   /* of the operator */
+        unsigned texts;  /* of handlers, so far: each is another one */
         uint64_t stamp;  /* of the handlers */
         uint64_t epochs; /* of stores, so far */
 };
@@ -202,6 +209,8 @@ enum sim_death { DEATH_KILL, DEATH_STOP, DEATH_POWER };
 void simulation_down(struct simulation *sim, enum sim_death how);
 bool simulation_up(struct simulation *sim, unsigned argument);
 void simulation_pass(struct simulation *sim, uint64_t usec);
+void simulation_tick(
+        struct simulation *sim); /* what follows is later than what was before, and nothing else */
 bool simulation_gate(struct simulation *sim, unsigned argument);
 bool simulation_lose_ledger(struct simulation *sim, unsigned argument);
 void simulation_lose_store(struct simulation *sim, unsigned watch, bool knows);
@@ -236,10 +245,12 @@ uint64_t sim_fingerprint(const struct sim_object *object);
 /* ---- simulated-server.c */
 struct sim_object *server_object(struct simulation *sim, unsigned name, unsigned uid); /* NULL: gone */
 bool server_act(struct simulation *sim, unsigned action, unsigned argument); /* false: not possible now */
-/* A write that is based on `version`. False: a conflict. */
-bool server_write(struct simulation *sim, unsigned name, unsigned uid, uint64_t version);
-void server_changed(struct simulation *sim, unsigned name);
-void server_take_finalizer(struct simulation *sim, unsigned name, unsigned watch);
+/* What is on its way to a run, or comes from it: an object as the server prints it. */
+void server_print(const struct simulation *sim, unsigned name, const struct sim_object *object,
+                  char buffer[SIM_JSON_MAX]);
+struct sim_object server_parse(const char *json);
+void server_answer(struct simulation *sim, unsigned name, const char *method, const char *body,
+                   struct sim_reply *ret);
 enum {
         SERVER_CREATE,
         SERVER_CHANGE,
@@ -260,6 +271,8 @@ bool watcher_listen(struct simulation *sim, unsigned watch); /* one message */
 bool watcher_is_at_rest(const struct simulation *sim, unsigned watch);
 
 /* ---- simulated-worker.c */
+void simulation_goes_on(struct simulation *sim); /* the one whose time and server there are */
+int workers_start(struct simulation *sim);
 void worker_take(struct simulation *sim, unsigned worker, const struct message_run *run, unsigned watch);
 void worker_recall(struct simulation *sim, unsigned worker);
 void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence);
@@ -273,8 +286,10 @@ void worker_heard(struct simulation *sim, unsigned worker, uint64_t sequence);
 bool worker_write(struct simulation *sim, unsigned worker,
                   unsigned argument);                        /* one that has answered ends, in any order */
 bool worker_return(struct simulation *sim, unsigned worker); /* what has not begun, as one takes long */
+/* A slow server answers a run. */
+bool worker_serve(struct simulation *sim, unsigned worker, unsigned argument);
+void worker_stop(struct simulation *sim, unsigned worker); /* all its runs end */
 void worker_kill(struct simulation *sim, unsigned worker);
-void done_free(struct message_done *done);
 
 /* ---- operator.c: the controller's caller */
 int operator_start(struct simulation *sim);

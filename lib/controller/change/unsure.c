@@ -117,7 +117,7 @@ static int see_run(const struct ledger_run *run, void *userdata)
 {
         struct look *look = userdata;
 
-        look->is_same = run->ended_realtime >= look->since && strcmp(run->version, look->version) == 0;
+        look->is_same = run->ended_realtime > look->since && strcmp(run->version, look->version) == 0;
         return 0;
 }
 
