@@ -8,3 +8,6 @@
  * that; NULL: all files (landlock_restrict()). Negative errno: it could be closed in, and is not. */
 int close_in(const char *who, const char *const *writes, const char *const *reads,
              const struct sandbox *sandbox);
+/* Of a process that asks an API server: it reads how names are resolved, and by whom (in threads), and writes this folder
+ * (NULL: none) and nothing else. */
+int close_in_client(const char *who, const char *folder);

@@ -122,32 +122,14 @@ static int compile(struct child *child, const char *key, const char *text, struc
 }
 
 /* The watcher parses what strangers write. So it may run no program, write nothing but its store, and read
- * nothing else of the operator's. (Names are resolved in threads.) */
+ * nothing else of the operator's. */
 static int trim_watcher(struct watcher *watcher)
 {
-        const char *const path[] = {watcher->config->store_folder, NULL};
-        /* And how names are resolved, and by whom. Folders: such files are replaced while we run. */
-        const char *const reads[] = {
-                watcher->config->store_folder,
-                "/etc",
-                "/etc/resolv.conf",
-                "/etc/hosts",
-                "/etc/nsswitch.conf",
-                "/run/systemd/resolve",
-                "/run/systemd/machines",
-                "/run/NetworkManager",
-                "/run/resolvconf",
-                "/run/connman",
-                "/run/netconfig",
-                "/run/nscd",
-                "/var/lib/sss",
-                NULL,
-        };
         char who[256];
         int r;
 
         snprintf(who, sizeof(who), "the watcher of watch %s", watcher->config->watch);
-        r = close_in(who, path, reads, &(struct sandbox){.connects = true, .threads = true, .code = true});
+        r = close_in_client(who, watcher->config->store_folder);
         return r >= 0 ? 0
                       : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                     "the watcher cannot drop its privileges: %s", strerror(-r));

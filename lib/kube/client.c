@@ -141,10 +141,20 @@ static void arm_overdue(struct kube_client *client, uint64_t at)
                 client->overdue_timer = NULL;
 }
 
+static bool is_past_bound(const struct kube_transfer *transfer, uint64_t now)
+{
+        return transfer->client->bounds_writes && !transfer->reads && now >= transfer->client->writes_until;
+}
+
 static void launch(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
+        if (is_past_bound(transfer, clock_boottime_usec())) {
+                transfer->is_overdue = true;
+                want_turn(client);
+                return;
+        }
         if (transfer->timeout_usec > 0) {
                 transfer->overdue_at = clock_boottime_usec() + transfer->timeout_usec + OVERDUE_USEC;
                 arm_overdue(client, transfer->overdue_at);
@@ -525,6 +535,12 @@ size_t kube_client_count(const struct kube_client *client, struct record_counter
         return count;
 }
 
+void kube_client_write_until(struct kube_client *client, uint64_t until_boottime)
+{
+        client->bounds_writes = true;
+        client->writes_until = until_boottime;
+}
+
 void kube_client_set_dry_run(struct kube_client *client)
 {
         client->dry_run = true;
@@ -587,6 +603,8 @@ static int on_sending(void *userdata, char *remote _unused_, char *local _unused
 {
         struct kube_transfer *transfer = userdata;
 
+        if (is_past_bound(transfer, clock_boottime_usec()))
+                return CURL_PREREQFUNC_ABORT;
         transfer->sent_count++;
         return CURL_PREREQFUNC_OK;
 }

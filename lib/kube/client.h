@@ -25,6 +25,7 @@ struct kube_response {
         struct kube_error error; /* failure NONE for 2xx */
         const char *body;        /* complete body, NUL-terminated ("" when it was streamed); not owned */
         size_t body_size;
+        uint64_t server_seconds;    /* its Date: since 1970; 0: it has none */
         uint64_t credential_serial; /* with which the request was made: for REFRESH after a 401 */
         /* It was sent twice, as the connection that was kept from former requests broke before an answer came. The
          * server may have carried it out twice, and the second time may have been refused because of the first. */
@@ -85,6 +86,9 @@ void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec
  * after a 429 or a lost connection, and one more after as many successes while others wait (after each success before the first
  * such loss): up to `first`, and one for each millisecond that the server is away, and `max` at most. Without this call: all. */
 void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigned max);
+/* From now on, nothing but a GET leaves after this time (CLOCK_BOOTTIME): it fails unsent. Nobody can call back what is in flight
+ * then. 0: no write leaves at all. */
+void kube_client_write_until(struct kube_client *client, uint64_t until_boottime);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
 /* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */

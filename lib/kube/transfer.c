@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/duration.h"
 #include "ipc/message.h"
 #include "kube/path.h"
 
 #define NAME "warning:"
+#define DATE "date:"
 
 static uint64_t hash_of(const char *text)
 {
@@ -222,6 +224,22 @@ static void note_warning(const struct kube_transfer *transfer, const char *line,
                 client->on_warning(text, transfer->asker, client->on_warning_userdata);
 }
 
+/* RFC 9110, 5.6.7: the one form that servers write. */
+static void note_date(struct kube_transfer *transfer, const char *line, size_t size)
+{
+        char date[64];
+        struct tm parts = {0};
+        const char *end;
+
+        if (size <= strlen(DATE) || size - strlen(DATE) >= sizeof(date) ||
+            strncasecmp(line, DATE, strlen(DATE)) != 0)
+                return;
+        snprintf(date, sizeof(date), "%.*s", (int)(size - strlen(DATE)), line + strlen(DATE));
+        end = strptime(date, " %a, %d %b %Y %H:%M:%S GMT", &parts);
+        if (end && timegm(&parts) > 0)
+                transfer->server_seconds = (uint64_t)timegm(&parts);
+}
+
 /* The empty line ends the head. A 100 Continue has one of its own; a proxy's answer is not shown here. */
 static size_t on_head(char *line, size_t size, size_t count, void *userdata)
 {
@@ -233,6 +251,7 @@ static size_t on_head(char *line, size_t size, size_t count, void *userdata)
                 return 0;
         if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0])) {
                 note_warning(transfer, line, total);
+                note_date(transfer, line, total);
                 return total;
         }
         curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -595,6 +614,7 @@ void transfer_finish(struct kube_transfer *transfer, CURLcode code)
                 .error = KUBE_ERROR_NONE,
                 .credential_serial = transfer->credential_serial,
                 .repeated = transfer->sent_count > 1,
+                .server_seconds = transfer->server_seconds,
         };
         long status = 0;
 

@@ -64,6 +64,8 @@ struct kube_client {
         void *on_warning_userdata;
         void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);
         void *on_exchange_userdata;
+        bool bounds_writes;          /* by: */
+        uint64_t writes_until;       /* CLOCK_BOOTTIME */
         bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
         uint64_t patience_usec;      /* 0: without end */
         struct {
@@ -101,8 +103,9 @@ struct kube_transfer {
         uint64_t overdue_at;    /* CLOCK_BOOTTIME; 0: it may take as long as it wants */
         char error_text[CURL_ERROR_SIZE];
         unsigned sent_count; /* how often it was sent */
-        bool reads;          /* a GET */
-        bool overloaded;     /* it ended with 429, or its connection was lost */
+        uint64_t server_seconds;
+        bool reads;      /* a GET */
+        bool overloaded; /* it ended with 429, or its connection was lost */
         const struct fiber *asker;
         bool running, cancelled, failed_to_start, is_overdue, stopped_by_owner, body_too_large;
 };
