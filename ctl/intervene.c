@@ -271,7 +271,8 @@ static int wait_for_restart(const char *runtime_directory, uint64_t timeout_usec
                 _cleanup_error_ struct error error = ERROR_NONE;
                 int r = ctl_query(runtime_directory, "status", NULL, ret, &error);
 
-                if (r >= 0 && strcmp(json_text(*ret, "phase"), "running") == 0)
+                if (r >= 0 && (strcmp(json_text(*ret, "phase"), "running") == 0 ||
+                               strcmp(json_text(*ret, "phase"), "following") == 0))
                         return EXIT_CODE_OK;
                 if (r >= 0) {
                         heard = clock_boottime_usec();
@@ -331,6 +332,19 @@ int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json)
         return ctl_done(json, answer, "the operator has restarted in place with %s; no run began for %s",
                         ctl_is(answer, "programOnly") ? "new programs of handlers" : "its new configuration",
                         ctl_duration(ctl_number(status, "reloadPause"), buffer, sizeof(buffer)));
+}
+
+int ctl_step_down(const char *runtime_directory, const char *successor, bool json)
+{
+        _cleanup_json_ cJSON *answer = NULL;
+        int r = ask_operator(runtime_directory, "step-down", successor, NULL, &answer);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        return ctl_done(
+                json, answer,
+                "the replica restarts in place and follows: running handlers may finish, then %s leads",
+                successor[0] ? successor : "another one");
 }
 
 /* ---- pause, resume, retry */

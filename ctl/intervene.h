@@ -22,6 +22,8 @@ int ctl_resume(const char *runtime_directory, const char *watch, bool json);
 
 /* Reads the configuration again, and waits for the end of that. Gives up when the operator has not answered for
  * `timeout_usec`. */
+/* successor: the member that is to lead; "": any. */
+int ctl_step_down(const char *runtime_directory, const char *successor, bool json);
 int ctl_reload(const char *runtime_directory, uint64_t timeout_usec, bool json);
 
 /* Makes objects due: all of one watch (`all`), or those that have failed, of one watch or of all. argument: the

@@ -219,6 +219,11 @@ static int verb_reload(const struct options *options, int count _unused_, char *
         return ctl_reload(options->runtime_directory, options->timeout_usec, options->json);
 }
 
+static int verb_step_down(const struct options *options, int count, char **argument)
+{
+        return ctl_step_down(options->runtime_directory, count > 0 ? argument[0] : "", options->json);
+}
+
 static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
 {
         const struct consent consent = {.yes = options->yes, .json = options->json};
@@ -270,6 +275,7 @@ static int verb_init(const struct options *options, int count _unused_, char **a
 #define MAY_TAKE_KEY "a watch and perhaps a key (namespace/name)"
 
 static const struct arguments none = {.takes = "no arguments"}, one_file = {0, 1, {WORD_FILE}, "one file"},
+                              one_member = {0, 1, {WORD_FREE}, "one member"},
                               one_watch = {1, 1, {WORD_WATCH}, "a watch"},
                               one_key = {2, 2, {WORD_WATCH, WORD_KEY}, TAKES_KEY};
 
@@ -321,6 +327,8 @@ static const struct verb verb[] = {
          "Lets a watch that is paused run again"},
         {"reload", "read the configuration again", "jt", &none, verb_reload, "",
          "Reads configuration, handlers and credentials again, as SIGHUP does, and waits for the result"},
+        {"step-down", "let another replica lead", "j", &one_member, verb_step_down, "[MEMBER]",
+         "Lets another replica lead, or this one (`member` of its status), once running handlers are done"},
         {"uninstall", "take our finalizers off all objects", "jytX", &none, verb_uninstall, "",
          "Takes our finalizers off all objects, and shows them first; goes on after a restart"},
         {"run", "run a handler without an operator", "jcWOPT", &of_run, verb_run,

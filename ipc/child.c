@@ -42,6 +42,7 @@ static const struct message *as_config(const struct message *message)
         case MESSAGE_CONFIG_WATCHER:
         case MESSAGE_CONFIG_WORKER:
         case MESSAGE_CONFIG_GATEWAY:
+        case MESSAGE_CONFIG_LEASE:
                 return message;
         default:
                 return NULL;
@@ -57,6 +58,8 @@ static uint64_t config_heartbeat(const struct message *message)
                 return message->config_watcher.heartbeat_usec;
         case MESSAGE_CONFIG_GATEWAY:
                 return message->config_gateway.heartbeat_usec;
+        case MESSAGE_CONFIG_LEASE:
+                return message->config_lease.heartbeat_usec;
         default:
                 return message->config_worker.heartbeat_usec;
         }

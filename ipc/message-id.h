@@ -10,6 +10,9 @@
 #define MESSAGE_ID_RELOADING           "e5501b79b689444c8982d357dc12473c"
 #define MESSAGE_ID_RELOADED            "a7ea8df23b4948d1af3fc66dab86c3d0"
 #define MESSAGE_ID_CHILD_FATAL         "d9a4f6c8e2b14d3f8b7a5c0e1f92d36b" /* the cause of death, first */
+#define MESSAGE_ID_LEAD_GAINED         "4ed3290836724a548e35b6e9720719c7"
+#define MESSAGE_ID_LEAD_LOST           "2bf2f730f639411695ee85b702896da3"
+#define MESSAGE_ID_LEAD_TROUBLE        "f0c9530782b945cab3dc660d96afa6f8"
 #define MESSAGE_ID_CONFIGURATION_WRONG "3f5e8a1c7b9d4e02a6c4d8f1b0e7295a"
 #define MESSAGE_ID_WATCH_SYNCED        "b71e4c9a0d3f4826958fae6d2c1b7053"
 #define MESSAGE_ID_WATCH_BEHIND        "8a0d9de3378a4ab28e8cc5a7abea7e00"

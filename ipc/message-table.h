@@ -125,22 +125,18 @@
         STR(key)                                                                                            \
         STR(uid)
 
-/* A watch whose finalizer is on an object. left: the API server says that it does not select the object. */
-/* A watch as a worker needs to know it. own_action: "schedule" or "startup" if its object is the operator's own, else "". owner: of a watch of owned objects the watch of their owners, else
- * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
- * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
- * rollback: what a failed attempt did to children is undone, within
- * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
- * its kind does: ours is left over, and taken off; id, finalizer_key, children_key: what it notes on
- * objects, and under which names; shared, conditions: as of bookkeeping.h; namespace, label_selector,
- * field_selector, filter: what it selects, told where it is not the kind's only watch; handler_exec: its
- * command, of a plugin its file;
- * environment: variables for the handler beside those that every handler gets;
- * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
- * parallel: requests that its process has at once; batch_max: requests in one call, with batch_wait_usec to gather them (0: none);
- * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
- * do); request_max: bytes of a request; user_pids: all that run as its user; limit_*: bytes, processes,
- * thousandths of a CPU (0: none). */
+/* A watch as a worker needs to know it. own_action: "schedule" or "startup" if its object is the operator's own, else "". owner:
+ * of a watch of owned objects the watch of their owners, else "". trigger: enum trigger; handler_kind: enum handler_kind;
+ * unselected: the handler is told of objects that are not selected any more; confidential: its objects are kept in memory, and
+ * nobody quotes them; rollback: what a failed attempt did to children is undone, within settle_usec; finalizer: the watch wants
+ * ours on each object; releases: it does not, and no other watch of its kind does: ours is left over, and taken off; id,
+ * finalizer_key, children_key: what it notes on objects, and under which names; shared, conditions: as of bookkeeping.h;
+ * namespace, label_selector, field_selector, filter: what it selects, told where it is not the kind's only watch; handler_exec:
+ * its command, of a plugin its file; environment: variables for the handler beside those that every handler gets;
+ * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them; parallel: requests that its
+ * process has at once; batch_max: requests in one call, with batch_wait_usec to gather them (0: none); recycle_*: after so many
+ * runs, above so many bytes (0: never); user: as whom the handler runs ("": as we do); request_max: bytes of a request;
+ * user_pids: all that run as its user; limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
@@ -216,13 +212,13 @@
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
         M(SIGNALLED, signalled, ROLE_CHILDREN, ROLE_SUPERVISOR, 64,                                         \
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
-        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                   \
+        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER | ROLE_LEASE | ROLE_SUPERVISOR,                      \
           ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256, CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)        \
         M(THROTTLE, throttle, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                 \
           ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, 1024,                                               \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         M(CREDENTIAL, credential, ROLE_CREDENTIAL | ROLE_SUPERVISOR,                                        \
-          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, MESSAGE_SIZE_MAX,                                   \
+          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER | ROLE_LEASE, MESSAGE_SIZE_MAX,                      \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         M(ACCESS, access, ROLE_CREDENTIAL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)           \
         /* watcher to supervisor */                                                                         \
@@ -240,7 +236,12 @@
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
           CHILD_RUNNING | CHILD_STOPPING)                                                                   \
+        /* lease process to supervisor */                                                                   \
+        M(LEASE, lease, ROLE_LEASE, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)                  \
         /* supervisor to children */                                                                        \
+        M(LEAD, lead, ROLE_SUPERVISOR, ROLE_WORKER | ROLE_LEASE, 64, CHILD_RUNNING | CHILD_STOPPING)        \
+        M(RELEASE, release, ROLE_SUPERVISOR, ROLE_LEASE, 512, CHILD_RUNNING)                                \
+        M(CONFIG_LEASE, config_lease, ROLE_SUPERVISOR, ROLE_LEASE, 4096, CHILD_STARTING)                    \
         M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, MESSAGE_SIZE_MAX,         \
           CHILD_STARTING)                                                                                   \
         M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
@@ -410,24 +411,20 @@
         BOOL(first_of_watch)                                                                                \
         U64(busy_usec)
 
-/* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
- * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
- * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
- * was written): that change triggers no run. known_version: up to this version every change since what was
- * read is our own; 0 = none. requeue_after_usec: 0 = none; of RESULT_RETRY, in the place of the backoff.
- * message: of the handler, or the error.
- * changed: an attempt was undone, and the object is another one now than that which failed: it runs at once.
- * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
- * busy_usec: as of ANSWERED, and of the whole run.
- * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
- * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
- * handler_failed: it says so itself, by its end or its answer, whatever became of what it wants written.
- * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
- * Retry-After still holds back what the run needed; 0 = nothing was held back.
- * kinds: of its children, with their number, as RUN gets them the next time; kinds_known: false = as before.
- * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
- * not_started: of RESULT_UNAVAILABLE: its program is what was not available. write: what the run did to
- * children, in order; writes_left_out: how many more. */
+/* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being deleted). result: enum
+ * run_result. fingerprint, resource_version, uid: of the object that was actually read. own_resource_version, own_fingerprint:
+ * of the object after our last own write ("" and 0 when nothing was written): that change triggers no run. known_version: up to
+ * this version every change since what was read is our own; 0 = none. requeue_after_usec: 0 = none; of RESULT_RETRY, in the
+ * place of the backoff. message: of the handler, or the error. changed: an attempt was undone, and the object is another one now
+ * than that which failed: it runs at once. related: fingerprint of the related objects that the handler was shown; 0 = the watch
+ * has none. busy_usec: as of ANSWERED, and of the whole run. wait_status: of the handler process (0 when none ran). settling: of
+ * RESULT_SETTLING: what the worker must know to go on, opaque to others, kept in the ledger until another result comes;
+ * settle_after_usec: when. handler_failed: it says so itself, by its end or its answer, whatever became of what it wants
+ * written. http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long Retry-After still
+ * holds back what the run needed; 0 = nothing was held back. kinds: of its children, with their number, as RUN gets them the
+ * next time; kinds_known: false = as before. handler_*: what the handler has used in this run, and whether it was ended for lack
+ * of memory. not_started: of RESULT_UNAVAILABLE: its program is what was not available. write: what the run did to children, in
+ * order; writes_left_out: how many more. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
         ENUM(run_action, ACTION_COUNT, action)                                                              \
@@ -477,19 +474,18 @@
         U64(deadline_usec)                                                                                  \
         U64(heartbeat_usec)
 
-/* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
- * out of the fingerprint; shared, conditions: what else is (bookkeeping.h); holds: the watch wants it on
- * each object; releases: where it is left over it is taken off; searches: objects that the watch does not
- * select and that have it count as having left now, as the ledger was lost. namespace: names, or patterns with * and ?,
- * or those that "!" takes out again. required: the resource must be served; otherwise its absence is a state
- * (ABSENT) without a deadline. isolate: past the deadline this watch alone has failed (FAILED), and goes on
- * trying. stall: how long a watch that has had a bookmark may be silent. watch_timeout: of one watch, spread
- * up to twice as much. initial_events: how long a streamed list may be silent before its end. memory_max:
- * its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk. slot_file,
- * slot: where it notes which object it is reading (lib/os/slot.h); "" = nowhere. owner_kind: of a watch of
- * owned objects: their changes are announced as changes of owners of this kind; "" otherwise; related: they
- * are not owned: their own keys are announced. own_name: its one object, a ConfigMap that the watcher makes, in the only
- * namespace that it has; "": others make its objects; own_action: what its handler is told (run_told_action()). */
+/* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left out of the
+ * fingerprint; shared, conditions: what else is (bookkeeping.h); holds: the watch wants it on each object; releases: where it is
+ * left over it is taken off; searches: objects that the watch does not select and that have it count as having left now, as the
+ * ledger was lost. namespace: names, or patterns with * and ?, or those that "!" takes out again. required: the resource must be
+ * served; otherwise its absence is a state (ABSENT) without a deadline. isolate: past the deadline this watch alone has failed
+ * (FAILED), and goes on trying. stall: how long a watch that has had a bookmark may be silent. watch_timeout: of one watch,
+ * spread up to twice as much. initial_events: how long a streamed list may be silent before its end. memory_max: its objects are
+ * confidential: the store lies in memory and takes no more bytes; 0: on a disk. slot_file, slot: where it notes which object it
+ * is reading (lib/os/slot.h); "" = nowhere. owner_kind: of a watch of owned objects: their changes are announced as changes of
+ * owners of this kind; "" otherwise; related: they are not owned: their own keys are announced. own_name: its one object, a
+ * ConfigMap that the watcher makes, in the only namespace that it has; "": others make its objects; own_action: what its handler
+ * is told (run_told_action()). */
 #define MESSAGE_config_watcher_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
@@ -531,15 +527,14 @@
         BIN(hash_key)                                                                                       \
         U64(heartbeat_usec)
 
-/* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that
- * is run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried.
- * replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not
- * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
- * made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none are made.
- * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
- * kept_folder: in memory: what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret.
- * window: how many runs it may have begun at once, of which one has a handler at work. slot_file, slot: where it notes
- * whose code runs, as a watcher does. */
+/* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that is run by hand: the
+ * one file that has all of it; "" otherwise. dry_run: writes are only tried. replay_folder: has the requests of the runs, each
+ * named by its sequence; what handlers answer is not carried out; "" = requests are made from the store, as usual.
+ * group_folder: control groups of runs are made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none
+ * are made. clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due. kept_folder: in memory:
+ * what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret. window: how many runs it
+ * may have begun at once, of which one has a handler at work. slot_file, slot: where it notes whose code runs, as a watcher
+ * does. */
 #define MESSAGE_config_worker_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                       \
         STR(operator_name)                                                                                  \
         STR(former_names)                                                                                   \
@@ -571,6 +566,29 @@
         STR(key_file)                                                                                       \
         U64(deadline_usec)                                                                                  \
         U64(heartbeat_usec)
+
+/* The Leases of a replica. record: the name of the leader record; member: of this replica's own Lease; who: for people. */
+#define MESSAGE_config_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                        \
+        STR(operator_name)                                                                                  \
+        STR(namespace_name)                                                                                 \
+        STR(record) STR(member) STR(who) U64(duration_usec) U64(heartbeat_usec)
+
+/* How this replica stands, at each change and each renewal. leader: the member that leads, with its epoch, or "". trouble: with
+ * the Leases; "" when all is well. Of LEAD_LEADING: epoch is ours; former_epoch: of the lead before it, at most 1 if there was
+ * none; clean: that was released, so nothing of it is on its way. No run begins and no write leaves after stop_boottime; at
+ * kill_boottime whatever may write is killed. LEAD_LOST has the same. */
+#define MESSAGE_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
+        ENUM(lead_state, LEAD_STATE_COUNT, state)                                                           \
+        STR(leader)                                                                                         \
+        STR(trouble) U64(epoch) U64(former_epoch) BOOL(clean) U64(stop_boottime) U64(kill_boottime)
+
+/* Nothing of this replica runs or writes any more: that is proven. The lead is given up, and the process ends. */
+#define MESSAGE_release_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(successor)
+
+/* The lead, as of LEASE: before the first RUN, and after each renewal. A worker that was never told of one is bound by none. To
+ * the lease process: LEASE was heard. */
+#define MESSAGE_lead_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
+        U64(epoch) BOOL(clean) U64(stop_boottime) U64(kill_boottime)
 
 /* How the operator is. reason: why it is not live or not ready, "" when it is both. body: a part of one
  * OpenMetrics document; the parts up to the one with last=true belong together. */
@@ -606,18 +624,16 @@
         STR(watch)                                                                                          \
         LIST(handled, handled)
 
-/* Run the watch's handler for this object, after those that were given before. action: enum run_action;
- * reason: enum run_reason; attempt counts from 1; generation: of the store; for a deletion the worker
- * reads the last known object by key and UID. last_error, first_error: of the failures since the last
- * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's jq
- * programs are not run on it; twin_doubtful: nor those of other watches of its kind. at_least_version: of
- * our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
- * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: how
- * many children it had, of which kinds, where, and in which versions (object/child-kinds.h), should it have
- * lost their list.
- * handed_out: a run of it was given to a worker before, as far as the ledger knows. taken: of an object that
- * has left, another watch of its kind has had it, and owes its end. behind: how often in a row this run was
- * RESULT_BEHIND. alone: while it runs, nothing else does. owned_degraded: the watch of an owned kind is; its store is not believed. */
+/* Run the watch's handler for this object, after those that were given before. action: enum run_action; reason: enum run_reason;
+ * attempt counts from 1; generation: of the store; for a deletion the worker reads the last known object by key and UID.
+ * last_error, first_error: of the failures since the last success ("" = none). settling: what an unfinished run left, "" =
+ * nothing. doubtful: the watch's jq programs are not run on it; twin_doubtful: nor those of other watches of its kind.
+ * at_least_version: of our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
+ * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: how many children it had, of
+ * which kinds, where, and in which versions (object/child-kinds.h), should it have lost their list. handed_out: a run of it was
+ * given to a worker before, as far as the ledger knows. taken: of an object that has left, another watch of its kind has had it,
+ * and owes its end. behind: how often in a row this run was RESULT_BEHIND. alone: while it runs, nothing else does.
+ * owned_degraded: the watch of an owned kind is; its store is not believed. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -642,12 +658,11 @@
         BOOL(owned_degraded)                                                                                \
         U64(generation)
 
-/* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker:
- * one that wants to write any tells the supervisor, which passes it on to the worker that counts those of
- * `object` (series_object). identity: of the series; count: how many more. watch: "" where nothing is known
- * but the count, for an Event that was told of before. counted: it comes from the worker that it is passed
- * on for; otherwise the supervisor itself wants it. back: what the receiver had sent comes back, as it is
- * the one that counts those, or as there is no other. */
+/* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker: one that wants to
+ * write any tells the supervisor, which passes it on to the worker that counts those of `object` (series_object). identity: of
+ * the series; count: how many more. watch: "" where nothing is known but the count, for an Event that was told of before.
+ * counted: it comes from the worker that it is passed on for; otherwise the supervisor itself wants it. back: what the receiver
+ * had sent comes back, as it is the one that counts those, or as there is no other. */
 #define MESSAGE_report_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \

@@ -114,6 +114,16 @@ enum child_write {
         CHILD_WRITE_COUNT
 };
 
+/* How a replica stands in the election (lib/election). */
+enum lead_state {
+        LEAD_UNKNOWN,   /* the record has not been read yet */
+        LEAD_FOLLOWING, /* another replica leads, or none does yet */
+        LEAD_LEADING,
+        LEAD_LOST, /* we led; by `kill` nothing of ours may write any more */
+        LEAD_STATE_COUNT
+};
+
+const char *lead_state_name(enum lead_state state); /* "unknown", "following" ... */
 const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */

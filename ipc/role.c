@@ -6,6 +6,7 @@
 static const char *const name_of_role[] = {
         [ROLE_SUPERVISOR] = "supervisor", [ROLE_CREDENTIAL] = "credential", [ROLE_WATCHER] = "watcher",
         [ROLE_WORKER] = "worker",         [ROLE_CONTROL] = "control",       [ROLE_GATEWAY] = "gateway",
+        [ROLE_LEASE] = "lease",
 };
 
 static const char *const name_of_state[] = {
@@ -21,7 +22,9 @@ const char *role_name(enum role role)
 
 const char *role_title(enum role role)
 {
-        return role == ROLE_CREDENTIAL ? "credential process" : role_name(role);
+        return role == ROLE_CREDENTIAL ? "credential process"
+               : role == ROLE_LEASE    ? "lease process"
+                                       : role_name(role);
 }
 
 const char *child_state_name(enum child_state state)

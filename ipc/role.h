@@ -8,9 +8,10 @@ enum role {
         ROLE_WORKER = 1 << 3,
         ROLE_CONTROL = 1 << 4, /* reconciledctl, over the control socket */
         ROLE_GATEWAY = 1 << 5,
+        ROLE_LEASE = 1 << 6,
 };
 
-#define ROLE_CHILDREN (ROLE_CREDENTIAL | ROLE_WATCHER | ROLE_WORKER | ROLE_GATEWAY)
+#define ROLE_CHILDREN (ROLE_CREDENTIAL | ROLE_WATCHER | ROLE_WORKER | ROLE_GATEWAY | ROLE_LEASE)
 
 /*
  * States of one child as the supervisor sees it, in this order; bits as well. A message that is not allowed

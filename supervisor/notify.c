@@ -42,6 +42,16 @@ static const struct watch *worst(const struct supervisor *supervisor)
         return found;
 }
 
+static void describe_following(const struct supervisor_lead *lead, char *buffer, size_t size)
+{
+        int used = snprintf(buffer, size, "follows%s%s", lead->leader[0] ? " " : "; nobody leads yet",
+                            lead->leader);
+
+        if (lead->trouble[0] && used > 0 && (size_t)used < size)
+                snprintf(buffer + used, size - (size_t)used, "; %s", lead->trouble);
+        one_line(buffer);
+}
+
 static void describe_state(const struct supervisor *supervisor, char *buffer, size_t size)
 {
         struct queue_counts counts = assign_count(&supervisor->controller, NULL);
@@ -49,6 +59,10 @@ static void describe_state(const struct supervisor *supervisor, char *buffer, si
         size_t synced = 0, paused = 0, watches = supervisor->controller.watch_count, used;
         uint64_t quarantined = configured_count_quarantined(supervisor);
 
+        if (supervisor->phase == PHASE_FOLLOWING) {
+                describe_following(&supervisor->lead, buffer, size);
+                return;
+        }
         FOREACH_WATCH(watch, &supervisor->controller) {
                 synced += watch_is_in_sync(watch);
                 paused += watch->paused_realtime > 0;

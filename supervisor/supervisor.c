@@ -39,6 +39,7 @@
 #include "supervisor/handlers/separation.h"
 #include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
+#include "supervisor/lead.h"
 #include "supervisor/loop.h"
 #include "supervisor/notify.h"
 #include "supervisor/reload/kept-port.h"
@@ -228,6 +229,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 .reload.since = life->since,
                 .measured = life->measured,
         };
+        supervisor_set_phase(supervisor, PHASE_STARTING);
         umask(077);
         r = controller_init(&supervisor->controller, &supervisor_effects, supervisor, config->workers,
                             config->watch_count);
@@ -260,7 +262,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
         if (r < 0)
                 return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
                               "the folder for handlers' credentials", &error);
-        r = state_ledger_open(supervisor, &error);
+        r = state_ledger_open(supervisor, life->voids_ledger, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
         if (r < 0)
@@ -273,6 +275,8 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 life->started > 0 ? life->started : ledger_time(&supervisor->controller);
         supervisor->controller.startup_over = life->startup_over;
         r = init_parts(supervisor);
+        if (r >= 0)
+                r = lead_begin(supervisor);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
                 return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
@@ -345,6 +349,7 @@ void supervisor_done(struct supervisor *supervisor)
         state_folder_note_exit(supervisor);
         hash_key_wipe(supervisor);
         control_done(supervisor);
+        lead_done(supervisor);
         access_folder_end(supervisor);
         access_free(supervisor);
         secrets_end(supervisor);

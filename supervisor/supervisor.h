@@ -29,6 +29,7 @@
 #include "os/slot.h"
 #include "supervisor/carry-out.h"
 #include "supervisor/children/child-slot.h"
+#include "supervisor/children/lead-state.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/fatal.h"
 #include "supervisor/folders/ledger-clock.h"
@@ -44,7 +45,8 @@ struct under_way;
 
 /* How far the operator is in its life. */
 enum supervisor_phase {
-        PHASE_STARTING, /* not every child is ready */
+        PHASE_FOLLOWING, /* another replica leads: watchers and workers are not started */
+        PHASE_STARTING,  /* not every child is ready */
         PHASE_RUNNING,
         PHASE_STOPPING_WORKERS, /* asked to stop: runs that are under way may finish */
         PHASE_STOPPING_REST,
@@ -67,6 +69,7 @@ struct supervisor {
         const struct channel_callbacks *child_callbacks; /* take what children say */
         struct message *credential; /* the newest: for children that become ready later */
         struct throttles throttles;
+        struct supervisor_lead lead;
         struct cgroup_delegation delegation;
         int64_t memory_kills; /* that are known of; -1: the kernel does not tell */
         struct {

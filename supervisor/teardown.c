@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
@@ -23,14 +24,55 @@
 
 /* ---- the end of the end */
 
-static void finish_teardown(struct supervisor *supervisor)
+static int arm_teardown(struct supervisor *supervisor, uint64_t usec, sd_event_time_handler_t handler)
+{
+        supervisor->kill_timer = sd_event_source_disable_unref(supervisor->kill_timer);
+        return sd_event_add_time_relative(supervisor->event, &supervisor->kill_timer, CLOCK_MONOTONIC, usec,
+                                          1, handler, supervisor);
+}
+
+/* The lease process that does not end: the Lease runs out then. */
+static int on_lease_late(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        log_warning(
+                "the lead could not be released in time; another replica leads once the Lease has run out");
+        child_signal(supervisor->lead.child, SIGKILL);
+        return 0;
+}
+
+/* Descendants of children that died are ours now. All but the lease process have ended: this may wait. Returns whether nothing
+ * is left. */
+static bool end_descendants(const struct supervisor *supervisor)
+{
+        const struct child_slot *lease = supervisor->lead.child;
+        pid_t pid = lease && lease->process.state != CHILD_GONE ? lease->process.pid : 0;
+        bool left;
+
+        if (pid > 0 && descendants_spare(pid, getuid()) < 0)
+                return false;
+        descendants_end(STRAYS_USEC);
+        left = descendants_reap();
+        if (pid > 0)
+                descendants_spare_no_more(pid);
+        return !left;
+}
+
+static void finish_teardown(struct supervisor *supervisor, bool proven)
 {
         int r = ledger_commit(supervisor->controller.ledger);
 
         if (r >= 0)
                 under_way_committed(supervisor);
-        /* Descendants of children that died, now ours. The loop is over: this may wait. */
-        descendants_end(STRAYS_USEC);
+        if (!supervisor->lead.is_releasing)
+                proven = end_descendants(supervisor) && proven;
+        if (lead_release(supervisor, proven)) {
+                if (arm_teardown(supervisor, supervisor->config->replicas_duration_usec / 2, on_lease_late) <
+                    0)
+                        child_signal(supervisor->lead.child, SIGKILL);
+                return;
+        }
         if (r < 0 && supervisor->exit_code == EXIT_CODE_OK) {
                 log_error("the ledger could not be written at the end: %s", strerror(-r));
                 supervisor->exit_code = EXIT_CODE_IO;
@@ -41,7 +83,8 @@ static void finish_teardown(struct supervisor *supervisor)
 static void signal_all(struct supervisor *supervisor, int signal)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                child_signal(&supervisor->child[i], signal);
+                if (supervisor->child[i].process.role != ROLE_LEASE)
+                        child_signal(&supervisor->child[i], signal);
 }
 
 static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -49,21 +92,15 @@ static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, 
         log_error("a child cannot be ended, not even by SIGKILL (it may hang in the kernel); leaving it "
                   "behind");
         notify_fault("a child cannot be ended, not even by SIGKILL", -ETIMEDOUT);
-        finish_teardown(userdata);
+        finish_teardown(userdata, false);
         return 0;
-}
-
-static int arm_teardown(struct supervisor *supervisor, uint64_t usec, sd_event_time_handler_t handler)
-{
-        supervisor->kill_timer = sd_event_source_disable_unref(supervisor->kill_timer);
-        return sd_event_add_time_relative(supervisor->event, &supervisor->kill_timer, CLOCK_MONOTONIC, usec,
-                                          1, handler, supervisor);
 }
 
 static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
 
+        supervisor->lead.is_cut_off = true;
         signal_all(supervisor, SIGKILL);
         return arm_teardown(supervisor, KILL_WAIT_USEC, on_give_up);
 }
@@ -98,6 +135,16 @@ static void blame(struct supervisor *supervisor)
                             end->view.stage != SLOT_PROGRAM, end->cause);
 }
 
+/* Nothing that writes outlives a lead: the kernel sees to it as well (worker/). */
+static uint64_t fatal_grace(const struct supervisor *supervisor)
+{
+        uint64_t now = clock_boottime_usec(), kill_at = supervisor->lead.kill_boottime;
+
+        if (supervisor->lead.state < LEAD_LEADING || kill_at >= now + FATAL_GRACE_USEC)
+                return FATAL_GRACE_USEC;
+        return kill_at > now ? kill_at - now : 0;
+}
+
 void teardown_begin(struct supervisor *supervisor)
 {
         if (!supervisor->end.pending)
@@ -107,7 +154,7 @@ void teardown_begin(struct supervisor *supervisor)
         under_way_blameless(supervisor);
         notify_failed(supervisor->exit_code, supervisor->end.cause);
         signal_all(supervisor, SIGTERM);
-        if (arm_teardown(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
+        if (arm_teardown(supervisor, fatal_grace(supervisor), on_kill) < 0)
                 signal_all(supervisor, SIGKILL);
         teardown_continue(supervisor);
 }
@@ -118,7 +165,7 @@ static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grac
 {
         FOREACH_ARRAY(child, supervisor->child, supervisor->child_count) {
                 if ((child->process.role == ROLE_WORKER) != workers || child->process.state == CHILD_GONE ||
-                    child->process.state == CHILD_STOPPING)
+                    child->process.state == CHILD_STOPPING || child->process.role == ROLE_LEASE)
                         continue;
                 child_stop(child, grace_usec);
         }
@@ -168,6 +215,7 @@ void teardown_continue(struct supervisor *supervisor)
         if (supervisor->end.pending)
                 return; /* it has not begun */
         switch (supervisor->phase) {
+        case PHASE_FOLLOWING:
         case PHASE_STARTING:
         case PHASE_RUNNING:
                 return;
@@ -180,7 +228,7 @@ void teardown_continue(struct supervisor *supervisor)
         case PHASE_STOPPING_REST:
         case PHASE_TEARDOWN:
                 if (children_gone(supervisor))
-                        finish_teardown(supervisor);
+                        finish_teardown(supervisor, true);
                 return;
         }
 }

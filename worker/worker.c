@@ -164,6 +164,42 @@ static int on_worker_config(struct child *child, struct message **config)
         return 1;
 }
 
+static void cancel_all(const struct worker *worker, uint64_t grace_usec)
+{
+        for (struct run *run = worker->runs; run; run = run->next)
+                run_cancel(run, grace_usec);
+}
+
+/* The supervisor may be held up. What handlers have started ends with them only here: a process that is killed kills none but
+ * its own children. */
+static int on_lead_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        const struct worker *worker = userdata;
+        uint64_t now = clock_boottime_usec(), kill_at = worker->lead.kill_boottime;
+
+        cancel_all(worker, kill_at > now ? (kill_at - now) / 2 : 0);
+        return 0;
+}
+
+/* No write leaves after the end of the lead. What was on its way may be late, but not we: whatever holds us up, the kernel
+ * kills this process, and its handlers with it. */
+static int on_lead(struct worker *worker, const struct message_lead *lead)
+{
+        int r = sys_die_at(lead->kill_boottime);
+
+        if (r < 0)
+                return child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                   "the end of the lead cannot be bound to its time: %s", strerror(-r));
+        worker->lead = *lead;
+        worker->lead_over = sd_event_source_disable_unref(worker->lead_over);
+        r = sd_event_add_time(worker->child->event, &worker->lead_over, CLOCK_BOOTTIME, lead->stop_boottime,
+                              1, on_lead_over, worker);
+        if (r < 0)
+                return r;
+        kube_client_write_until(worker->client, lead->stop_boottime);
+        return 0;
+}
+
 static int on_cancel(struct worker *worker, const struct message_cancel *cancel)
 {
         int r = waiting_return_one(worker, cancel->sequence);
@@ -187,6 +223,8 @@ static int on_worker_message(struct child *child, struct message **message)
                 kube_client_throttle(worker->client, (*message)->throttle.resource,
                                      (*message)->throttle.until_boottime);
                 return 0;
+        case MESSAGE_LEAD:
+                return on_lead(worker, &(*message)->lead);
         case MESSAGE_RUN:
                 return waiting_take(worker, message);
         case MESSAGE_RECALL:
@@ -231,12 +269,6 @@ static void limit_events(struct worker *worker, uint64_t grace_usec)
                                                          EVENTS_GRACE_USEC, 1, on_events_over, worker) < 0;
 }
 
-static void cancel_all(const struct worker *worker)
-{
-        for (struct run *run = worker->runs; run; run = run->next)
-                run_cancel(run, ORPHAN_GRACE_USEC);
-}
-
 /* Stops in order: runs may finish within the grace. Without a grace, the handler is ended now. */
 static void on_stop(struct child *child, uint64_t grace_usec)
 {
@@ -249,7 +281,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
                 run_ended(worker);
         if (grace_usec == 0 || sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
                                                           on_grace_over, worker) < 0)
-                cancel_all(worker);
+                cancel_all(worker, ORPHAN_GRACE_USEC);
 }
 
 static size_t count_worker(struct child *child, struct record_counter *counter, size_t max)
@@ -286,6 +318,7 @@ const struct child_operations worker_operations = {
 
 void worker_done(struct worker *worker)
 {
+        sd_event_source_disable_unref(worker->lead_over);
         waiting_done(worker);
         while (worker->fibers && fibers_count(worker->fibers) > 0) {
                 for (struct run *run = worker->runs; run; run = run->next)

@@ -51,8 +51,10 @@ struct worker {
         struct recorder *recorder;   /* of Events */
         struct recording *recording; /* of runs; NULL: not wanted */
         struct applied *applied;
-        uint64_t refresh_serial; /* the credential that a REFRESH was sent for */
-        uint64_t begun;          /* runs, in this life */
+        struct message_lead lead;   /* of this replica; epoch 0: there is only one */
+        sd_event_source *lead_over; /* its end */
+        uint64_t refresh_serial;    /* the credential that a REFRESH was sent for */
+        uint64_t begun;             /* runs, in this life */
         bool stopping;
         bool events_over; /* a stop does not wait for Events any more */
         /* run_carry_out(), which calls all that a run does; so what begins runs does not call it by its name. */

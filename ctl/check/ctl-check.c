@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/text.h"
@@ -155,6 +156,25 @@ static void add_children_notes(cJSON *notes, const struct config *config)
         }
 }
 
+static void add_replicas_note(cJSON *notes, const struct config *config)
+{
+        char duration[64];
+
+        if (!config->replicas)
+                return;
+        duration_format(config->replicas_duration_usec, duration, sizeof(duration));
+        add_note(
+                notes,
+                "replicas: one leads by Lease %s/%s, and another one takes over %s after its death, or at once when it "
+                "stops in order; then each object runs once. A replica that ran without `replicas` must end before the "
+                "first one with it starts: use the strategy Recreate, once",
+                config->replicas_namespace, config->replicas_lease, duration);
+        add_note(
+                notes,
+                "replicas: pauses and quarantines are known to the replica that leads, and not to the next one; watches "
+                "without a finalizer may not be told of a deletion that falls into a takeover");
+}
+
 /* What is no mistake, and should be known. */
 static cJSON *make_notes(const struct report *report)
 {
@@ -168,6 +188,7 @@ static cJSON *make_notes(const struct report *report)
         add_users_notes(notes, config);
         add_deletions_note(notes, config);
         add_children_notes(notes, config);
+        add_replicas_note(notes, config);
         if (report->not_asked)
                 add_note(notes, "the server was not asked whether it serves these kinds: %s",
                          report->not_asked);

@@ -463,6 +463,23 @@ static void add_roles(const struct rbac_options *options, const struct config *c
         cJSON_Delete(done);
 }
 
+/* ---- replicas */
+
+static void add_leases_role(const struct rbac_options *options, const struct config *config, cJSON *list)
+{
+        char name[640];
+        cJSON *rules;
+
+        if (!config->replicas)
+                return;
+        snprintf(name, sizeof(name), "%s:leases", config->operator_name);
+        rules = cJSON_AddArrayToObject(
+                add_manifest(list, RBAC_VERSION, "Role", name, config->replicas_namespace), "rules");
+        add_rule(rules, &(struct rule){"which of several replicas leads", "coordination.k8s.io/v1", "leases",
+                                       NULL, "get list watch create patch delete"});
+        add_binding(options, "Role", name, config->replicas_namespace, list);
+}
+
 /* ---- accounts of handlers */
 
 static const char *account_namespace(const struct rbac_options *options, const struct config_watch *watch)
@@ -615,6 +632,7 @@ int ctl_rbac(const char *path, struct rbac_options *options, bool json)
         add_manifest(list, "v1", "ServiceAccount", options->service_account, options->namespace);
         add_cluster_role(options, config, list);
         add_roles(options, config, list);
+        add_leases_role(options, config, list);
         add_accounts(options, config, list);
         r = json ? print_json(TAKE_PTR(list)) : print_yaml(config, list);
         cJSON_Delete(list);

@@ -262,6 +262,25 @@ static void print_turns(const cJSON *turns)
                ctl_number(turns, "slow"), ctl_number(turns, "count"));
 }
 
+static void print_replica(const cJSON *replica)
+{
+        const char *leader = json_text(replica, "leader"), *state = json_text(replica, "state");
+        char buffer[64];
+
+        if (strcmp(state, "leading") == 0)
+                printf("replica   %s leads, epoch %" PRIu64 ", for %s without a renewal\n",
+                       json_text(replica, "member"), ctl_number(replica, "epoch"),
+                       ctl_duration(ctl_number(replica, "left"), buffer, sizeof(buffer)));
+        else if (leader[0])
+                printf("replica   %s follows, %s leads, epoch %" PRIu64 "\n", json_text(replica, "member"),
+                       leader, ctl_number(replica, "epoch"));
+        else
+                printf("replica   %s follows, and no replica is known to lead\n",
+                       json_text(replica, "member"));
+        if (json_text(replica, "trouble")[0])
+                printf("    its Leases: %s\n", json_text(replica, "trouble"));
+}
+
 void ctl_print_status(const cJSON *status, bool wide)
 {
         const cJSON *item, *events, *left, *watches = json_member(status, "watches");
@@ -278,6 +297,8 @@ void ctl_print_status(const cJSON *status, bool wide)
         printf("server    %s\nidentity  %s\n",
                json_text(status, "server")[0] ? json_text(status, "server") : "(not known yet)",
                json_text(status, "identity")[0] ? json_text(status, "identity") : "(not known yet)");
+        if (json_member(status, "replica"))
+                print_replica(json_member(status, "replica"));
         if (wide)
                 print_turns(json_member(status, "turns"));
         if (ctl_number(status, "uninstallingSince") > 0)

@@ -11,6 +11,7 @@ const struct spawner_program_info *spawner_program(enum spawner_program program)
                 [SPAWNER_WATCHER] = {"watcher", "reconciled-watcher", false, false},
                 [SPAWNER_WORKER] = {"worker", "reconciled-worker", true, false},
                 [SPAWNER_GATEWAY] = {"gateway", "reconciled-gateway", false, false},
+                [SPAWNER_LEASE] = {"lease", "reconciled-lease", false, false},
                 [SPAWNER_JQ] = {"jq", "reconciled-jq", false, false},
         };
 

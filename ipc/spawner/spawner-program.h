@@ -10,6 +10,7 @@ enum spawner_program {
         SPAWNER_WATCHER,
         SPAWNER_WORKER,
         SPAWNER_GATEWAY,
+        SPAWNER_LEASE,
         SPAWNER_JQ, /* says whether a jq program compiles */
         SPAWNER_PROGRAM_COUNT,
 };

@@ -33,6 +33,7 @@ const char *exit_code_name(int code)
                 [EXIT_CODE_UNAVAILABLE] = "UNAVAILABLE",
                 [EXIT_CODE_SOFTWARE] = "SOFTWARE",
                 [EXIT_CODE_IO] = "IO",
+                [EXIT_CODE_LEAD_LOST] = "LEAD_LOST",
                 [EXIT_CODE_NO_PERMISSION] = "NO_PERMISSION",
                 [EXIT_CODE_CONFIGURATION] = "CONFIGURATION",
         };

@@ -10,6 +10,7 @@ enum exit_code {
         EXIT_CODE_UNAVAILABLE = 69,   /* API server not reachable past the watch deadline */
         EXIT_CODE_SOFTWARE = 70,      /* a child crashed, hung or broke the protocol; unrecoverable error */
         EXIT_CODE_IO = 74,            /* ledger or store cannot be written */
+        EXIT_CODE_LEAD_LOST = 75,     /* another replica may lead now */
         EXIT_CODE_NO_PERMISSION = 77, /* the API server refuses us (401, 403) past the deadline */
         EXIT_CODE_CONFIGURATION = 78, /* configuration wrong; not restarted */
 };

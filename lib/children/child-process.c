@@ -54,6 +54,8 @@ enum spawner_program child_program(enum role role)
                 return SPAWNER_WORKER;
         case ROLE_GATEWAY:
                 return SPAWNER_GATEWAY;
+        case ROLE_LEASE:
+                return SPAWNER_LEASE;
         case ROLE_SUPERVISOR:
         case ROLE_CONTROL:
                 break;

@@ -88,6 +88,7 @@ struct config *config_new(void)
                         .heartbeat_deadline_usec = 20 * USEC_PER_SEC,
                         .stop_grace_usec = 30 * USEC_PER_SEC,
                         .page_limit = 500,
+                        .replicas_duration_usec = 15 * USEC_PER_SEC,
                         .secrets_memory = UINT64_C(256) << 20,
                 };
         return config;

@@ -188,9 +188,16 @@ struct config {
         char *gateway_listen;     /* default 127.0.0.1:9464 */
         char *gateway_token_file; /* "" = no token */
         char *gateway_certificate_file, *gateway_key_file; /* files for TLS; "" = none */
+        bool replicas;                   /* the key is there: one of several leads (lease/) */
+        char *replicas_lease;            /* the name of the leader record; default: the operator's */
+        char *replicas_namespace;        /* of the Leases */
+        uint64_t replicas_duration_usec; /* default 15s, 5s to 1h */
         struct config_watch *watch;
         size_t watch_count;
 };
+
+/* Of a record's name, so that a member Lease's name, which begins with it, is one as well. */
+#define REPLICAS_LEASE_MAX 200
 
 struct config_problem {
         char *file;    /* as opened */

@@ -62,7 +62,6 @@ static bool same_value(const struct key *key, const void *a, const void *b)
                 return *(const bool *)a == *(const bool *)b;
         case KEY_WATCHES:
         case KEY_WATCH:
-        case KEY_LATER:
                 break;
         }
         return true;

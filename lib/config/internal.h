@@ -33,3 +33,19 @@ static inline bool is_same_text(const char *a, const char *b) /* none is "" */
 {
         return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
 }
+
+/* Labels of lower-case letters, digits and '-', with dots between them. */
+static inline bool is_subdomain(const char *text)
+{
+        static const char label[] = "-abcdefghijklmnopqrstuvwxyz0123456789";
+
+        for (;;) {
+                size_t length = strspn(text, label);
+
+                if (length == 0 || text[0] == '-' || text[length - 1] == '-')
+                        return false;
+                if (text[length] != '.')
+                        return text[length] == '\0';
+                text += length + 1;
+        }
+}

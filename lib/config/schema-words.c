@@ -48,6 +48,16 @@ const struct config_words config_words[] = {
          "What follows when it fails: it is retried while all others wait, or the operator ends."},
         {"startup.namespaces",
          "Where the objects of `related` are: names and patterns, as of a watch. Default: all namespaces."},
+        {"replicas",
+         "Several replicas of the operator: one leads, by Leases of the cluster, and the others wait for it. Absent: one "
+         "replica, without a Lease."},
+        {"replicas.lease",
+         "Name of the Lease that says who leads. Those of the replicas begin with it. Default: the operator's name."},
+        {"replicas.namespace",
+         "Namespace of the Leases; ${NAME} is a variable of the operator's environment. Default: `namespace`, then that "
+         "of the pod."},
+        {"replicas.duration",
+         "How long a lead is valid after it was renewed last: a takeover takes that long."},
         {"gateway", "HTTP for probes and scrapers: /healthz, /readyz and /metrics. Absent: no HTTP."},
         {"gateway.listen", "ADDRESS:PORT, [ADDRESS]:PORT or unix:/PATH. Default: 127.0.0.1:9464."},
         {"gateway.tokenFile", "File with the bearer token that /metrics requires. Absolute path."},

@@ -244,7 +244,6 @@ static cJSON *value(const char *path, const struct key *key, const void *default
         case KEY_KINDS:
         case KEY_WATCHES:
         case KEY_WATCH:
-        case KEY_LATER:
                 break;
         }
         return schema;
@@ -258,8 +257,6 @@ static cJSON *mapping(const char *path, const struct key_table *table, const voi
         FOREACH_ARRAY(key, table->key, table->count) {
                 char inner[KEY_LENGTH];
 
-                if (key->kind == KEY_LATER)
-                        continue;
                 snprintf(inner, sizeof(inner), "%s%s%s", path, path[0] ? "." : "", key->name);
                 put_member(properties, key->name, value(inner, key, defaults));
                 if (key->required)

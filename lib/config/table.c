@@ -15,10 +15,6 @@
         {                                                                                                   \
                 name, KEY_DURATION, offset, min, max, NULL, false, NULL                                     \
         }
-#define LATER(name)                                                                                         \
-        {                                                                                                   \
-                name, KEY_LATER, 0, 0, 0, NULL, false, NULL                                                 \
-        }
 #define IN_WATCH(field)  offsetof(struct config_watch, field)
 #define IN_CONFIG(field) offsetof(struct config, field)
 
@@ -213,6 +209,10 @@ TABLE(secrets_table,
 
 TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
 
+TABLE(replicas_table, {"lease", KEY_TEXT, IN_CONFIG(replicas_lease), 0, 0, NULL, false, NULL},
+      {"namespace", KEY_TEXT, IN_CONFIG(replicas_namespace), 0, 0, NULL, false, NULL},
+      DURATION("duration", IN_CONFIG(replicas_duration_usec), 5 * USEC_PER_SEC, USEC_PER_HOUR));
+
 static const struct key config_key[] = {
         {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false, NULL},
         {"formerNames", KEY_TEXTS, IN_CONFIG(former), 0, 0, NULL, false, NULL},
@@ -229,7 +229,7 @@ static const struct key config_key[] = {
         {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
         {"secrets", KEY_MAPPING, 0, 0, 0, &secrets_table, false, NULL},
         {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},
-        LATER("leaderElection"),
+        {"replicas", KEY_MAPPING, IN_CONFIG(replicas), 0, 0, &replicas_table, false, NULL},
 };
 const struct key_table config_table = {config_key, ELEMENTS(config_key)};
 

@@ -18,7 +18,6 @@ enum key_kind {
         KEY_PAIRS, /* mapping of the author's own names to texts: struct config_pair * and a size_t behind */
         KEY_WATCHES, /* list of mappings of `keys`: each a watch */
         KEY_WATCH,   /* one such mapping */
-        KEY_LATER,   /* known, and refused: a later version brings it */
 };
 
 struct key_table;

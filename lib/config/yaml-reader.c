@@ -421,9 +421,6 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
         case KEY_WATCH:
                 read_watch(reader, node, path, key->keys);
                 return;
-        case KEY_LATER:
-                problem_add(reader, node, false, path, "is not supported by this version");
-                return;
         }
 }
 

@@ -8,9 +8,11 @@
  */
 #include "object/scan.h"
 
-#define FINALIZER_NAME  "finalizer"
-#define CHILDREN_NAME   "children"
-#define PATCHED_NAME    "patched"
+#define FINALIZER_NAME "finalizer"
+#define CHILDREN_NAME  "children"
+#define PATCHED_NAME   "patched"
+#define EPOCH_NAME                                                                                          \
+        "epoch" /* OPERATOR/epoch, of all watches: which lead has written it first (worker/tenure.h) */
 #define SET_KEY         "applyset.k8s.io/id"
 #define TOOLING_KEY     "applyset.k8s.io/tooling"
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"

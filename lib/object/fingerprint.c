@@ -84,7 +84,8 @@ static bool is_note(const struct hasher *hasher, enum level level, struct span k
         return level == LEVEL_ANNOTATIONS &&
                (scan_string_equals(key, TOOLING_KEY) || scan_string_equals(key, GROUP_KINDS_KEY) ||
                 bookkeeping_is_key(key, hasher->ours.shared, CHILDREN_NAME) ||
-                bookkeeping_is_key(key, hasher->ours.shared, PATCHED_NAME));
+                bookkeeping_is_key(key, hasher->ours.shared, PATCHED_NAME) ||
+                bookkeeping_is_key(key, hasher->ours.shared, EPOCH_NAME));
 }
 
 /* Whether the server maintains this member, handlers report it, or a LIST of built-in kinds lacks it. */

@@ -7,6 +7,7 @@
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static int result(int r)
@@ -56,6 +57,21 @@ pid_t sys_reap(pid_t pid, int *ret_status)
 int sys_close_from(int first)
 {
         return result((int)syscall(SYS_close_range, (unsigned)first, ~0U, 0));
+}
+
+int sys_die_at(uint64_t at_usec)
+{
+        static timer_t timer;
+        static bool exists;
+        const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(at_usec / 1000000),
+                                                   .tv_nsec = (long)(at_usec % 1000000) * 1000 + 1}};
+
+        if (!exists && timer_create(CLOCK_BOOTTIME,
+                                    &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL},
+                                    &timer) < 0)
+                return -errno;
+        exists = true;
+        return result(timer_settime(timer, TIMER_ABSTIME, &at, NULL));
 }
 
 int sys_parent_death_signal(int signal)

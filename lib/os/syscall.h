@@ -6,6 +6,7 @@
  */
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -18,7 +19,10 @@ int sys_pidfd_open(pid_t pid);
 int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */
 /* waitpid(pid, status, WNOHANG): the pid reaped, 0 when none is ready, -ECHILD when there is none at all. */
 pid_t sys_reap(pid_t pid, int *ret_status);
-int sys_close_from(int first);           /* close_range(first, ~0) */
+int sys_close_from(int first); /* close_range(first, ~0) */
+/* From CLOCK_BOOTTIME `at_usec` on this process does not live: the kernel kills it, also while it is stopped or hangs. Another
+ * call moves the time. What it has started is ended by its parent-death signal. */
+int sys_die_at(uint64_t at_usec);
 int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
 /* The signal comes when our parent dies, who is the other end of this socket. -ESRCH: it has died already.
  */

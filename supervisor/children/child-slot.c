@@ -117,7 +117,8 @@ bool children_all(const struct supervisor *supervisor, enum role role, enum chil
 bool children_gone(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].process.state != CHILD_GONE)
+                if (supervisor->child[i].process.state != CHILD_GONE &&
+                    supervisor->child[i].process.role != ROLE_LEASE)
                         return false;
         return true;
 }

@@ -49,7 +49,7 @@ struct child_slot *worker_child(const struct worker *worker);
 struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL: there is none */
 
 bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state);
-bool children_gone(const struct supervisor *supervisor);
+bool children_gone(const struct supervisor *supervisor); /* all but the lease process, which goes last */
 
 /* Tells the channel and the controller, too. */
 void child_set_state(struct child_slot *child, enum child_state state);

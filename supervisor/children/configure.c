@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "config/access.h"
@@ -200,6 +201,25 @@ static int config_gateway(struct child_slot *child)
         return channel_send(child->process.channel, MESSAGE_CONFIG_GATEWAY, &message);
 }
 
+static int config_lease(struct child_slot *child)
+{
+        const struct config *config = child->supervisor->config;
+        char who[128] = "";
+
+        (void)gethostname(who, sizeof(who) - 1);
+        utf8_clean(who);
+        return channel_send(child->process.channel, MESSAGE_CONFIG_LEASE,
+                            &(struct message_config_lease){
+                                    .operator_name = config->operator_name,
+                                    .namespace_name = config->replicas_namespace,
+                                    .record = config->replicas_lease,
+                                    .member = child->supervisor->lead.member,
+                                    .who = who,
+                                    .duration_usec = config->replicas_duration_usec,
+                                    .heartbeat_usec = config->heartbeat_interval_usec,
+                            });
+}
+
 int configure_child(struct child_slot *child)
 {
         switch (child->process.role) {
@@ -211,6 +231,8 @@ int configure_child(struct child_slot *child)
                 return config_worker(child);
         case ROLE_GATEWAY:
                 return config_gateway(child);
+        case ROLE_LEASE:
+                return config_lease(child);
         default:
                 return -EINVAL;
         }

@@ -25,6 +25,7 @@
 #include "supervisor/handlers/access-news.h"
 #include "supervisor/handlers/measured.h"
 #include "supervisor/heartbeat.h"
+#include "supervisor/lead.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/begin-end.h"
@@ -142,6 +143,9 @@ static int run_ended(struct worker *worker, const struct message_done *done)
         struct assignment given;
         int r = assign_take(worker, done, &given);
 
+        if (done->result == RESULT_CANCELLED && supervisor->phase > PHASE_RUNNING)
+                supervisor->lead.is_cut_off = true;
+
         if (r >= 0)
                 r = outcome_done(&supervisor->controller, &given, done);
         if (done->handler_out_of_memory)
@@ -175,6 +179,8 @@ static int deliver_to_role(struct child_slot *child, struct message **message)
                 return measured_take(supervisor, &(*message)->measured);
         case MESSAGE_DONE:
                 return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
+        case MESSAGE_LEASE:
+                return lead_take(supervisor, &(*message)->lease);
         case MESSAGE_REPORT:
                 event_pass_on(&supervisor->controller.worker[child->index], &(*message)->report);
                 return 0;
@@ -202,13 +208,16 @@ static void child_ready(struct child_slot *child)
 
         child_set_state(child, CHILD_RUNNING);
         tell_ready(child);
-        if (supervisor->phase != PHASE_STARTING)
+        if (supervisor->phase > PHASE_STARTING)
                 return;
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].process.state != CHILD_RUNNING)
+                if (supervisor->child[i].process.state != CHILD_RUNNING &&
+                    lead_is_due(&supervisor->child[i]))
                         return;
-        supervisor_set_phase(supervisor, PHASE_RUNNING);
+        if (supervisor->phase == PHASE_STARTING)
+                supervisor_set_phase(supervisor, PHASE_RUNNING);
         reload_over(supervisor);
+        supervisor->reload.since = 0; /* a follower that leads one day does not begin again then */
         notify_ready(supervisor);
         gateway_tell_change(supervisor);
 }

@@ -39,8 +39,8 @@ static int spawn_child(struct child_slot *child, int *ret_fd)
 
 int children_new(struct supervisor *supervisor)
 {
-        bool gateway = supervisor->config->gateway;
-        size_t count = 1 + supervisor->controller.watch_room + supervisor->config->workers + gateway,
+        bool gateway = supervisor->config->gateway, lease = supervisor->config->replicas;
+        size_t count = 1 + supervisor->controller.watch_room + supervisor->config->workers + gateway + lease,
                next = 1;
 
         supervisor->child = calloc(count, sizeof(struct child_slot));
@@ -56,7 +56,9 @@ int children_new(struct supervisor *supervisor)
                 supervisor->child[next++] = (struct child_slot){.process.role = ROLE_WORKER, .index = i};
         }
         if (gateway)
-                supervisor->child[next] = (struct child_slot){.process.role = ROLE_GATEWAY};
+                supervisor->child[next++] = (struct child_slot){.process.role = ROLE_GATEWAY};
+        if (lease)
+                supervisor->child[next] = (struct child_slot){.process.role = ROLE_LEASE};
         for (size_t i = 0; i < count; i++) {
                 supervisor->child[i].supervisor = supervisor;
                 supervisor->child[i].process.state = CHILD_GONE;
@@ -88,6 +90,7 @@ int children_start(struct supervisor *supervisor)
         int r = 0;
 
         for (size_t i = 0; i < supervisor->child_count && r >= 0; i++)
-                r = child_start(&supervisor->child[i]);
+                if (supervisor->child[i].process.state == CHILD_GONE && lead_is_due(&supervisor->child[i]))
+                        r = child_start(&supervisor->child[i]);
         return r;
 }

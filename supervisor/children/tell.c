@@ -19,11 +19,18 @@ static bool talks_to_server(const struct child_slot *child)
                child->process.state == CHILD_RUNNING;
 }
 
+/* The lease process asks whatever the server wishes: a lead that is lost costs it more. */
+static bool has_credential(const struct child_slot *child)
+{
+        return talks_to_server(child) ||
+               (child->process.role == ROLE_LEASE && child->process.state == CHILD_RUNNING);
+}
+
 static void send_credential(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
 
-        if (supervisor->credential && talks_to_server(child))
+        if (supervisor->credential && has_credential(child))
                 (void)channel_send(child->process.channel, MESSAGE_CREDENTIAL,
                                    &supervisor->credential->credential);
 }
@@ -67,6 +74,8 @@ void tell_ready(struct child_slot *child)
         }
         if (child->process.role == ROLE_GATEWAY)
                 gateway_tell(supervisor);
+        if (child->process.role == ROLE_WORKER)
+                lead_tell(child);
         turn_settle_soon(supervisor);
 }
 

@@ -28,6 +28,7 @@
 #include "supervisor/control/status-document.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/handlers/access-state.h"
+#include "supervisor/lead.h"
 #include "supervisor/supervisor.h"
 
 #ifndef SO_PEERPIDFD
@@ -310,6 +311,11 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
                             struct watch *watch _unused_)
 {
+        if (peer->supervisor->lead.child)
+                return refuse_query(
+                        peer,
+                        "another replica would put the finalizers on again: end all replicas but one, take "
+                        "`replicas` out of its configuration, reload it, and uninstall it then");
         if (uninstall(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
         return answer_done(peer);
@@ -359,6 +365,39 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
                           !config_differs(supervisor->config, next, key, sizeof(key)));
         json_close(&json, "}");
         return send_document(peer, &json);
+}
+
+/* Only who leads knows how objects are, and can do something about them. */
+static int refuse_follower(struct control_peer *peer)
+{
+        const struct supervisor_lead *lead = &peer->supervisor->lead;
+        char why[400];
+
+        if (lead->leader[0])
+                snprintf(why, sizeof(why),
+                         "this replica follows, and has no objects: ask the one that leads, %s",
+                         lead->leader);
+        else
+                snprintf(why, sizeof(why), "this replica follows, and has no objects; no replica leads yet");
+        return refuse_query(peer, why);
+}
+
+static int answer_step_down(struct control_peer *peer, const struct message_query *query,
+                            struct watch *watch _unused_)
+{
+        const char *successor = query->argument[0].value;
+        char why[512];
+        int r;
+
+        if (!peer->supervisor->lead.child)
+                return refuse_query(peer, "there is one replica only: the configuration has no `replicas`");
+        if (strlen(successor) >= sizeof(peer->supervisor->lead.successor) ||
+            strspn(successor, "abcdefghijklmnopqrstuvwxyz0123456789-.") != strlen(successor))
+                return refuse_query(peer, "the successor is none: give the `member` of its status");
+        r = lead_step_down(peer->supervisor, successor, why, sizeof(why));
+        if (r == -EBUSY)
+                return refuse_query(peer, "this replica does not lead");
+        return r < 0 ? refuse_query(peer, why) : answer_done(peer);
 }
 
 static int refuse_watch(struct control_peer *peer, const char *name)
@@ -459,12 +498,13 @@ static const struct command {
         size_t arguments;
         bool of_watch;
         int (*answer)(struct control_peer *peer, const struct message_query *query, struct watch *watch);
-        bool runs; /* something: not while the operator is being uninstalled */
+        bool runs;    /* something: not while the operator is being uninstalled */
+        bool follows; /* also while another replica leads */
         int (*write)(const struct watch *watch, const char *key,
                      struct text *json); /* instead of `answer` */
 } command[] = {
-        {"status", 0, false, answer_status},
-        {"health", 0, false, answer_health},
+        {"status", 0, false, answer_status, .follows = true},
+        {"health", 0, false, answer_health, .follows = true},
         {"explain", 2, true, .write = explain_write},                 /* WATCH KEY */
         {"history", 2, true, .write = history_write},                 /* WATCH KEY; "": all keys */
         {"list", 3, false, answer_list},                              /* STATE WATCH NAMESPACE */
@@ -477,7 +517,8 @@ static const struct command {
         {"release-finalizer", 3, true, answer_release, .runs = true}, /* WATCH KEY WHY */
         {"pause", 2, true, answer_pause},                             /* WATCH WHY */
         {"resume", 1, true, answer_resume},                           /* WATCH */
-        {"reload", 0, false, answer_reload},
+        {"reload", 0, false, answer_reload, .follows = true},
+        {"step-down", 1, false, answer_step_down, .follows = true}, /* SUCCESSOR; "": any */
         {"uninstall", 0, false, answer_uninstall},
         {"uninstall-cancel", 0, false, answer_cancel},
 };
@@ -490,6 +531,8 @@ static int answer(struct control_peer *peer, const struct message_query *query)
                 if (strcmp(query->command, command[i].name) != 0 ||
                     query->argument_count != command[i].arguments)
                         continue;
+                if (!command[i].follows && peer->supervisor->phase == PHASE_FOLLOWING)
+                        return refuse_follower(peer);
                 if (command[i].of_watch)
                         watch = watch_find(&peer->supervisor->controller, query->argument[0].value);
                 /* Owned and related objects have no runs: their owners do. */

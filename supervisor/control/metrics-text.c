@@ -555,9 +555,21 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
                supervisor->secrets.on_disk);
 }
 
+static void write_replica(const struct supervisor_lead *lead, struct text *text)
+{
+        if (!lead->child)
+                return;
+        single(text, "reconciled_leading", GAUGE, "1 while this replica leads, 0 while it follows.",
+               lead->state == LEAD_LEADING);
+        single(text, "reconciled_lead_trouble", GAUGE,
+               "1 while this replica cannot renew its Leases, or cannot lead for another reason.",
+               lead->trouble[0] != '\0');
+}
+
 int metrics_write(const struct supervisor *supervisor, struct text *text)
 {
         write_operator(supervisor, text);
+        write_replica(&supervisor->lead, text);
         write_watch_families(supervisor, text);
         write_results(supervisor, text);
         write_histograms(supervisor, text);

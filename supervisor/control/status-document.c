@@ -22,7 +22,8 @@
 
 static const char *phase_name(enum supervisor_phase phase)
 {
-        static const char *const name[] = {"starting", "running", "stopping", "stopping", "ending"};
+        static const char *const name[] = {"following", "starting", "running",
+                                           "stopping",  "stopping", "ending"};
 
         return name[phase];
 }
@@ -380,6 +381,24 @@ static void write_uninstall(const struct supervisor *supervisor, struct text *js
         json_bool(json, "uninstalled", uninstall_is_done(controller));
 }
 
+static void write_lead(const struct supervisor_lead *lead, struct text *json)
+{
+        uint64_t now = clock_boottime_usec();
+
+        if (!lead->child)
+                return;
+        text_append_string(json, "\"replica\":{");
+        json_string(json, "member", lead->member);
+        json_string(json, "state", lead_state_name(lead->state));
+        json_string(json, "leader", lead->leader);
+        json_uint64(json, "epoch", lead->epoch);
+        json_uint64(json, "left",
+                    lead->state == LEAD_LEADING && lead->stop_boottime > now ? lead->stop_boottime - now
+                                                                             : 0);
+        json_string(json, "trouble", lead->trouble);
+        json_close(json, "},");
+}
+
 int status_write(struct supervisor *supervisor, struct text *json)
 {
         struct page page = {supervisor, json};
@@ -401,6 +420,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_uint64(json, "logLinesDropped", dropped);
         json_string(json, "notReloaded", supervisor->reload.refused);
         json_uint64(json, "reloadPause", supervisor->reload.pause_usec);
+        write_lead(&supervisor->lead, json);
         write_uninstall(supervisor, json);
         write_turns(supervisor, json);
         text_append_string(json, "\"events\":{");

@@ -21,20 +21,22 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
 {
         uint64_t now = clock_monotonic_usec();
 
-        *ret = (struct health){.live = supervisor->phase != PHASE_TEARDOWN,
-                               .ready = supervisor->phase == PHASE_RUNNING};
+        *ret = (struct health){
+                .live = supervisor->phase != PHASE_TEARDOWN,
+                .ready = supervisor->phase == PHASE_RUNNING ||
+                         (supervisor->phase == PHASE_FOLLOWING && supervisor->lead.state == LEAD_FOLLOWING)};
         if (!ret->live)
                 snprintf(ret->reason, sizeof(ret->reason), "%.200s", supervisor->end.cause);
         else if (!ret->ready)
                 snprintf(ret->reason, sizeof(ret->reason), "%s",
-                         supervisor->phase == PHASE_STARTING ? "starting"
+                         supervisor->phase <= PHASE_STARTING ? "starting"
                          : supervisor->reload.restarting     ? "reloading"
                                                              : "stopping");
         for (size_t i = 0; i < supervisor->child_count && ret->live && supervisor->phase <= PHASE_RUNNING;
              i++) {
                 char who[128];
 
-                if (child_is_fresh(&supervisor->child[i], now))
+                if (!lead_is_due(&supervisor->child[i]) || child_is_fresh(&supervisor->child[i], now))
                         continue;
                 child_describe(&supervisor->child[i], who, sizeof(who));
                 snprintf(ret->reason, sizeof(ret->reason), "no heartbeat of the %s", who);
@@ -48,7 +50,7 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                                  watch->config->name);
                         ret->ready = false;
                 }
-                if (!ret->ready || watch->health == WATCH_ABSENT ||
+                if (!ret->ready || supervisor->phase == PHASE_FOLLOWING || watch->health == WATCH_ABSENT ||
                     (watch->synced && watch->health != WATCH_FAILED))
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",

@@ -53,7 +53,7 @@ static bool is_network_file_system(const char *path)
 
 static void read_starts(struct supervisor *supervisor)
 {
-        char buffer[192] = "";
+        char buffer[224] = "";
         struct ledger_clock left = {0};
         uint64_t starts = 0;
 
@@ -61,9 +61,11 @@ static void read_starts(struct supervisor *supervisor)
         if (pread(supervisor->lock.state_fd, buffer, sizeof(buffer) - 1, 0) >
             0) /* what cannot be read counts as none */
                 (void)sscanf(buffer,
-                             "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64 " %" SCNx64,
+                             "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64 " %" SCNx64
+                             " %" SCNu64,
                              &starts, &supervisor->life.last_exit, &supervisor->crash_events.until,
-                             left.boot, &left.offset, &left.seen, &supervisor->life.key_sum);
+                             left.boot, &left.offset, &left.seen, &supervisor->life.key_sum,
+                             &supervisor->lead.ledger_epoch);
         supervisor->life.starts = starts + (supervisor->reload.since == 0); /* a reload is no start */
         ledger_clock_begin(supervisor, &left);
 }
@@ -72,15 +74,16 @@ static void read_starts(struct supervisor *supervisor)
 static void write_starts(struct supervisor *supervisor, int last_exit)
 {
         struct ledger_clock *clock = &supervisor->clock;
-        char buffer[192];
+        char buffer[224];
         int length;
 
         clock->seen = ledger_now(supervisor);
         length = snprintf(buffer, sizeof(buffer),
-                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIx64 "\n", getpid(),
-                          supervisor->life.starts, last_exit, supervisor->crash_events.until,
+                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIx64 " %" PRIu64
+                          "\n",
+                          getpid(), supervisor->life.starts, last_exit, supervisor->crash_events.until,
                           clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen,
-                          supervisor->life.key_sum);
+                          supervisor->life.key_sum, supervisor->lead.ledger_epoch);
         if (pwrite(supervisor->lock.state_fd, buffer, (size_t)length, 0) == length &&
             ftruncate(supervisor->lock.state_fd, length) < 0)
                 return;
@@ -283,6 +286,26 @@ static int open_or_discard(struct supervisor *supervisor, const char *path, char
         return r < 0 ? r : ledger_open(path, &supervisor->controller.ledger, ret_aside, error);
 }
 
+/* What an earlier lead of this replica has noted. A start that ends in the middle voids it again: the epoch that is noted
+ * beside it is an old one still. */
+static int remove_void(struct supervisor *supervisor, const char *path, struct error *error)
+{
+        static const char *const suffix[] = {"-wal", "-shm", ""};
+        _cleanup_free_ char *under_way = format_string("%s/under-way", supervisor->options->state_directory);
+        int r = !under_way ? -ENOMEM : unlink(under_way) < 0 && errno != ENOENT ? -errno : 0;
+
+        for (size_t i = 0; i < ELEMENTS(suffix) && r >= 0; i++) {
+                _cleanup_free_ char *file = format_string("%s%s", path, suffix[i]);
+
+                r = !file ? -ENOMEM : unlink(file) < 0 && errno != ENOENT ? -errno : 0;
+        }
+        if (r < 0)
+                return error_set(error, r, "%s cannot be removed: %s", path, strerror(-r));
+        log_info(
+                "another replica has led: the ledger begins anew, and each object runs once when this replica leads");
+        return 0;
+}
+
 static void warn_of_loss(const char *path, const char *aside)
 {
         if (aside)
@@ -299,7 +322,7 @@ static void warn_of_loss(const char *path, const char *aside)
                             path);
 }
 
-int state_ledger_open(struct supervisor *supervisor, struct error *error)
+int state_ledger_open(struct supervisor *supervisor, bool voids, struct error *error)
 {
         _cleanup_free_ char *path = NULL, *aside = NULL;
         bool missing, discarded;
@@ -308,7 +331,10 @@ int state_ledger_open(struct supervisor *supervisor, struct error *error)
         path = format_string("%s/ledger.sqlite", supervisor->options->state_directory);
         if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        missing = access(path, F_OK) < 0 && stores_exist(supervisor);
+        if (voids && (r = remove_void(supervisor, path, error)) < 0)
+                return r;
+        supervisor->lead.ledger_is_new = access(path, F_OK) < 0;
+        missing = supervisor->lead.ledger_is_new && stores_exist(supervisor);
         supervisor->controller.ledger_folder = supervisor->options->state_directory;
         r = open_or_discard(supervisor, path, &aside, &discarded, error);
         if (r < 0)
@@ -316,7 +342,7 @@ int state_ledger_open(struct supervisor *supervisor, struct error *error)
         r = ledger_lost_load(&supervisor->controller, missing || aside || discarded);
         if (r < 0)
                 return error_set(error, r, "%s: %s", path, strerror(-r));
-        if (missing || aside)
+        if ((missing && !voids) || aside)
                 warn_of_loss(path, aside);
         return 0;
 }

@@ -32,6 +32,7 @@ struct reload_life {
         uint64_t since;        /* CLOCK_MONOTONIC: no run has begun since then; 0: a start */
         uint64_t started;      /* as struct controller has it */
         bool startup_over;     /* no `startup` runs before the next start, though this reload may add one */
+        bool voids_ledger;     /* another replica has led: what the ledger says is void */
         struct registry *measured; /* metrics of handlers, which supervisor_init() takes over; NULL */
 };
 

@@ -116,7 +116,7 @@ class Operator:
         folder = self.folder / "libexec"
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
-        for each in ("credential", "watcher", "worker", "gateway", "spawner", "jq"):
+        for each in ("credential", "watcher", "worker", "gateway", "lease", "spawner", "jq"):
             path = folder / f"reconciled-{each}"
             if not path.exists():
                 path.symlink_to(self.sandbox.program(f"reconciled-{each}"))

@@ -23,6 +23,7 @@ PROGRAMS = {
     "reconciled-worker": "worker",
     "reconciled-plugin-host": "plugin",
     "reconciled-gateway": "gateway",
+    "reconciled-lease": "lease",
     "reconciled-jq": "jq",
     "reconciled-spawner": "spawner",
     "reconciled-become": "become",

@@ -323,6 +323,13 @@ def test_the_gateway_s_configurations_have_no_mistakes(found, folder, devserver,
         assert "no mistakes found" in checked(least + line + "\n", folder, devserver, shell)
 
 
+@runs("docs/replicas.md: replicas: {namespace: widgets}")
+def test_the_configuration_of_replicas_has_no_mistakes(found, folder, devserver, shell):
+    least = EXAMPLES["man/reconciled.yaml.5: operator: widgets.example.com"].text
+    said = checked(least + found[0].text, folder, devserver, shell)
+    assert "no mistakes found" in said and "one leads by Lease widgets/" in said and "Recreate, once" in said
+
+
 # --- credentials of handlers
 
 

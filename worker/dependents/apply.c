@@ -12,6 +12,7 @@
 #include "worker/dependents/remember.h"
 #include "worker/recording.h"
 #include "worker/run/shown.h"
+#include "worker/tenure.h"
 #include "worker/write/leaving.h"
 #include "worker/write/object.h"
 
@@ -590,6 +591,24 @@ static int send_apply(struct dependents *dependents, struct dependent *dependent
         return r < 0 ? r : 1;
 }
 
+/* What the leader before us has sent may arrive yet: then the child has another version. -EAGAIN: it has one now, and the child is
+ * looked at again in that. */
+static int mark_tenure(struct dependents *dependents, struct dependent *dependent) _suspends_
+{
+        _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = tenure_child_body(dependents->run, dependent->uid, dependent->version, &body);
+
+        if (r >= 0)
+                r = dependents_ask(dependents, dependent, DEPENDENTS_MERGES, &body, &answer);
+        if (r < 0)
+                return r;
+        if (answer.response.error.failure != KUBE_FAILURE_NONE)
+                return take_refused(dependents, dependent, &answer.response);
+        dependent->touched = true;
+        return judge(dependents, dependent, answer.response.body, answer.response.body_size);
+}
+
 /* Only its mark, or what it has of our managed fields. 1: *ret is the answer. */
 static int send_marks(struct dependents *dependents, struct dependent *dependent,
                       struct kube_answer *ret) _suspends_
@@ -616,6 +635,11 @@ static int write_child(struct dependents *dependents, struct dependent *dependen
         }
         if (dependent->unreferred)
                 tell_unreferred(dependents, dependent);
+        if (!dependent->absent && dependent->before && !dependent->adopting &&
+            tenure_child_is_unmarked(dependents->run, dependent->before)) {
+                r = mark_tenure(dependents, dependent);
+                return r < 0 || dependent->failed || !dependent->judged ? r : -EAGAIN;
+        }
         r = dependent->unseen || dependent->remark || dependent->fields_left
                     ? send_marks(dependents, dependent, &answer)
                     : send_apply(dependents, dependent, &answer);

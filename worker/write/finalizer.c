@@ -135,6 +135,12 @@ static int take_written(struct run *run, const char *what, const char *name, boo
         return 0;
 }
 
+int note_take_written(struct run *run, const char *what, const char *name,
+                      const struct kube_response *response)
+{
+        return take_written(run, what, name, true, response);
+}
+
 int finalizer_send(struct run *run)
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;

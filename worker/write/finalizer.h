@@ -13,6 +13,10 @@ int finalizer_must_go(struct run *run);
  * another negative: why it cannot be sent, or the run has ended. */
 _warn_unused_ int finalizer_send(struct run *run) _suspends_;
 
+/* Takes the answer to a write of a note, `what`, `name` for short; the handler sees the object with it. As a step's send. */
+_warn_unused_ int note_take_written(struct run *run, const char *what, const char *name,
+                                    const struct kube_response *response) _suspends_;
+
 /* A step of write.c, before the handler: notes of the watch under a former name of the operator get its present name. */
 int notes_are_former(struct run *run);
 _warn_unused_ int notes_rename(struct run *run) _suspends_;

@@ -14,6 +14,7 @@
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/parked/wait.h"
 #include "worker/dependents/patched/patches.h"
+#include "worker/tenure.h"
 #include "worker/write/finalizer.h"
 #include "worker/write/leaving.h"
 #include "worker/write/merge.h"
@@ -81,8 +82,10 @@ static int has_children(struct run *run)
 
 static int write_first(struct run *run) _suspends_
 {
-        int r = step(run, notes_are_former, notes_rename);
+        int r = step(run, tenure_is_unmarked, tenure_mark);
 
+        if (r >= 0)
+                r = step(run, notes_are_former, notes_rename);
         if (r >= 0)
                 r = step(run, finalizer_is_wrong, finalizer_send);
         return r < 0 ? r : step(run, orphan_is_unnoted, orphan_send);

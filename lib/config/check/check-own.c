@@ -143,6 +143,41 @@ static int place_object(const struct config *config, struct config_watch *watch)
         return watch->namespace[0] && watch->field_selector ? 0 : -ENOMEM;
 }
 
+static void settle_replicas_namespace(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        if (config->replicas_namespace) {
+                if (expand_text(reader, NULL, "replicas.namespace", &config->replicas_namespace) &&
+                    !is_namespace(config->replicas_namespace))
+                        problem_add(reader, NULL, false, "replicas.namespace",
+                                    "\"%s\" is not the name of a namespace", config->replicas_namespace);
+                return;
+        }
+        config->replicas_namespace = config->namespace ? strdup(config->namespace) : find_namespace();
+        if (!config->replicas_namespace)
+                problem_add(
+                        reader, NULL, false, "replicas",
+                        "needs a namespace for its Leases, and this is not a pod, which would have one: set "
+                        "`replicas: {namespace: NAME}`, or `namespace: NAME` at the top of the file");
+}
+
+void check_replicas(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        if (!config->replicas || !config->operator_name)
+                return;
+        if (!config->replicas_lease && keep_text(reader, &config->replicas_lease, config->operator_name) < 0)
+                return;
+        if (!is_subdomain(config->replicas_lease) || strlen(config->replicas_lease) > REPLICAS_LEASE_MAX)
+                problem_add(
+                        reader, NULL, false, "replicas.lease",
+                        "\"%s\" is not a name of lower-case letters, digits, '-' and '.' with at most %d bytes",
+                        config->replicas_lease, REPLICAS_LEASE_MAX);
+        settle_replicas_namespace(reader);
+}
+
 void check_own_objects(struct reader *reader)
 {
         struct config *config = reader->config;

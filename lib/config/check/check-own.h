@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* `schedules` and `startup`: watches of a ConfigMap of the operator's own. Private to config/. */
+/* Objects of the operator's own: the ConfigMaps of `schedules` and `startup`, which have watches, and the Leases of `replicas`.
+ * Private to config/. */
 #include "config/internal.h"
 
 /* An entry as it was read becomes a watch that check_watch() can check. */
@@ -8,3 +9,5 @@ void own_watch_complete(struct reader *reader, yaml_node_t *node, const char *pa
                         struct config_watch *watch);
 /* When all files are read: where their objects are, which the operator's name is a part of. */
 void check_own_objects(struct reader *reader);
+/* Likewise: `replicas`, whose Leases are the operator's own as well. */
+void check_replicas(struct reader *reader);

@@ -146,21 +146,6 @@ static bool is_name(const char *text, const char *extra)
 }
 
 /* As the API server wants one: no empty label, and none that begins or ends with a dash. */
-static bool is_subdomain(const char *text)
-{
-        static const char label[] = "-abcdefghijklmnopqrstuvwxyz0123456789";
-
-        for (;;) {
-                size_t length = strspn(text, label);
-
-                if (length == 0 || text[0] == '-' || text[length - 1] == '-')
-                        return false;
-                if (text[length] != '.')
-                        return text[length] == '\0';
-                text += length + 1;
-        }
-}
-
 #define OPERATOR_MAX 128 /* bytes of a field manager, and of who reports an Event; the server's limit */
 
 static void check_operator_name(struct reader *reader, const char *key, const char *name)
@@ -642,6 +627,7 @@ void check_config(struct reader *reader)
         }
         check_owned_names(reader);
         check_own_objects(reader);
+        check_replicas(reader);
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].name)
                         check_separate(reader, &config->watch[i]);

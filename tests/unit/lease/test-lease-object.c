@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases as objects: what is sent for each question of the election, and what is read in answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "lease/lease-object.h"
+
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+
+static const struct lease_names names = {
+        .operator_name = "widgets.example.com",
+        .namespace_name = "ns",
+        .record = "leader",
+        .who = "host 1",
+        .duration_usec = 15000000,
+        .cluster = "6a1f",
+};
+static const struct leader_member self = {"leader-1", "abc"};
+
+static void assert_request(const struct election_ask *ask, const char *method, const char *path,
+                           const char *body)
+{
+        struct lease_request request;
+
+        lease_request_make(&names, &self, ask, "tail 1\n", UINT64_C(1764216000000005), &request);
+        assert_string_equal(request.method, method);
+        assert_string_equal(request.path, path);
+        assert_string_equal(request.body.data ? request.body.data : "", body);
+        lease_request_done(&request);
+}
+
+static void test_questions(void **state _unused_)
+{
+        assert_request(&(struct election_ask){.kind = ASK_OWN}, "GET", LEASES "/leader-1", "");
+        assert_request(&(struct election_ask){.kind = ASK_RECORD}, "GET", LEASES "/leader", "");
+        assert_request(&(struct election_ask){.kind = ASK_HOLDER, .member = "other"}, "GET", LEASES "/other",
+                       "");
+}
+
+#define SPEC(holder)                                                                                        \
+        "\"spec\":{\"holderIdentity\":\"" holder                                                            \
+        "\",\"leaseDurationSeconds\":15,\"renewTime\":\"2025-11-27T04:00:00.000005Z\"}}"
+
+/* Another version is refused by the server, which is what the election rests on. */
+static void test_writes_name_the_version_that_they_replace(void **state _unused_)
+{
+        struct election_ask ask = {
+                .kind = ASK_TAKE,
+                .version = "u-1 7",
+                .claim = {.holder = self, .epoch = 5, .writes = 9, .duration_usec = 15000000}};
+
+        assert_request(
+                &(struct election_ask){.kind = ASK_RENEW, .version = "u-2 8"}, "PATCH",
+                LEASES "/leader-1?fieldManager=widgets.example.com",
+                "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"uid\":\"u-2\","
+                "\"resourceVersion\":\"8\"}," SPEC("host 1 abc"));
+        assert_request(
+                &ask, "PATCH", LEASES "/leader?fieldManager=widgets.example.com",
+                "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"uid\":\"u-1\","
+                "\"resourceVersion\":\"7\",\"annotations\":{\"widgets.example.com/leader\":"
+                "\"reconciled-leader 1\\noperator widgets.example.com\\ncluster 6a1f\\nepoch 5\\nwrites 9\\n"
+                "duration 15000000\\nholder leader-1 abc\\ntail 1\\n\"}}," SPEC("leader-1"));
+}
+
+static void test_what_is_missing_is_created(void **state _unused_)
+{
+        assert_request(
+                &(struct election_ask){.kind = ASK_RENEW}, "POST",
+                LEASES "?fieldManager=widgets.example.com",
+                "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"leader-1\","
+                "\"namespace\":\"ns\",\"labels\":{\"app.kubernetes.io/managed-by\":\"reconciled\"}}," SPEC(
+                        "host 1 abc"));
+}
+
+static void test_answers(void **state _unused_)
+{
+        static const char member[] = "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\"},"
+                                     "\"spec\":{\"holderIdentity\":\"host 1 abc\"}}";
+        static const char foreign[] = "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\"},"
+                                      "\"spec\":{\"holderIdentity\":\"client-go_1\"}}";
+        static const char record[] =
+                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\",\"annotations\":{\"widgets.example.com/leader\":"
+                "\"reconciled-leader 1\\noperator widgets.example.com\\ncluster 6a1f\\nepoch 5\\nwrites 9\\n"
+                "duration 15000000\\nholder leader-1 abc\\ntail 1\\n\"}}}";
+        char version[ELECTION_VERSION_MAX], life[LEADER_LIFE_MAX + 1];
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct leader_record found;
+
+        assert_int_equal(lease_version(member, strlen(member), version), 0);
+        assert_string_equal(version, "u 12");
+        assert_int_equal(lease_version("{\"metadata\":{\"uid\":\"u\"}}", 24, version), -EBADMSG);
+        assert_int_equal(lease_version("[]", 2, version), -EBADMSG);
+        lease_life(member, strlen(member), life);
+        assert_string_equal(life, "abc");
+        lease_life(foreign, strlen(foreign), life);
+        assert_string_equal(life, "");
+        assert_int_equal(lease_record(&names, record, strlen(record), &found, &error), 0);
+        assert_true(leader_member_is(&found.claim.holder, &self));
+        assert_string_equal(found.rest, "tail 1\n");
+        leader_record_done(&found);
+        assert_int_equal(lease_record(&names, foreign, strlen(foreign), &found, &error), -EBADMSG);
+        assert_non_null(strstr(error_message(&error), "client-go_1"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_questions),
+                cmocka_unit_test(test_writes_name_the_version_that_they_replace),
+                cmocka_unit_test(test_what_is_missing_is_created),
+                cmocka_unit_test(test_answers),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
