@@ -554,10 +554,8 @@
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 
-/* listen: "address:port", "[address]:port" or "unix:/path". token_file: "" = no token is asked for.
- * certificate_file, key_file: of TLS; "" = plain HTTP.
+/* listen, kept: as of listen_open(). token_file: "" = no token is asked for. certificate_file, key_file: of TLS; "" = plain HTTP.
  * deadline_usec: METRICS older than this say that the supervisor is silent. */
-/* kept: the supervisor has a socket that keeps the port for it (os/listen.h). */
 #define MESSAGE_config_gateway_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(listen)                                                                                         \
         BOOL(kept)                                                                                          \
