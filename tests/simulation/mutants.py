@@ -143,23 +143,16 @@ MUTANTS = {
     # The order of a run.
     "store that is behind our own write is believed": (READING,
         "resource_version_less(run->object.resource_version, order->at_least_version) ||", "false ||"),
-    "after a kill nobody asks for the version": (READING,
-        "if (run->action == ACTION_RECONCILE && child_kinds_are_unknown(run->order->kinds))", "if (false)"),
     "another object of the name is run": (READING, "if (strcmp(run->object.uid, order->uid) != 0)", "if (false)"),
     "finalizer is not put on": (WRITE, "r = step(run, finalizer_is_wrong, finalizer_send);", "r = 0;"),
-    "somebody has taken the finalizer, and it is finalized": (WRITE, "if (run->object.held)\n", "if (false)\n"),
     "object that goes is reconciled": (WRITE, "if (wanted && run->action == ACTION_RECONCILE && object_is_deleting(run))", "if (false)"),
-    "change before the handler is not shown": (PATCH, "if (!run->answered && run->now.foreign)", "if (false)"),
     "deletion that was undone is finalized": (PATCH, "if (was_going && !is_going(run->now.json))", "if (false)"),
-    "deletion in between is written over": (PATCH, "return !was_going && run->action", "return false && run->action"),
     "change in between passes for our own": (PATCH, "fingerprint != expected)\n                run->now.foreign = true;",
                                              "fingerprint != expected)\n                ;"),
     "lost answer is not asked for": (PATCH, "(conflicts || error->failure == KUBE_FAILURE_INTERRUPTED)", "conflicts"),
     "version after a change in between is known": (OBJECT, "if (!run->now.foreign && strlen(version) < 19)", "if (strlen(version) < 19)"),
     "content after a change in between is known": (OBJECT, "if (r >= 0 && !run->now.foreign)", "if (r >= 0)"),
     "object that moves is let go at once": (LEAVING, "return has_others && is_selected &&", "return false && has_others && is_selected &&"),
-    "object that moves is not held in between": (LEAVING,
-        "if (run->order->taken && (!is_on(run, ours->finalizers) || is_held_by_other(run)))", "if (run->order->taken)"),
     # Turns.
     "tenant keeps its turn": (TENANT, "        move_in_rings(watch, tenant, line, ring_append);\n", ""),
     "tenants of a watch are one": (TENANT, "return slash ? (size_t)(slash - key) : 0;", "return slash ? 0 : 0;"),
@@ -238,6 +231,9 @@ SEEDS = {
     "deletion whose object is there again, and left, writes its row": 50834, "tries of what is gone are remembered": 7092,
     "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 19,
     "suspect waits for a gap between long runs": 18,
+    "store that is behind our own write is believed": 23, "deletion that was undone is finalized": 189,
+    "lost answer is not asked for": 190, "object that moves is let go at once": 253,
+    "write over what was restored is claimed": 890, "given up before a success, and the machine went down": 6083,
 }
 FAR = 8000  # steps
 # The seeds of replicas are their own: each of these mutants is found from each of these.

@@ -101,11 +101,12 @@ static unsigned number_behind(const char *json, const char *words)
         return at ? (unsigned)strtoul(at + strlen(words), NULL, 10) : 0;
 }
 
-/* What its trigger sees, and its version. */
+/* What its trigger sees, its UID and its version. */
 struct sim_object server_parse(const char *json)
 {
         return (struct sim_object){
                 .exists = true,
+                .uid = number_behind(json, "\"uid\":\"u"),
                 .deleting = strstr(json, "\"deletionTimestamp\""),
                 .version = number_behind(json, "\"resourceVersion\":\""),
                 .content = number_behind(json, "\"content\":"),

@@ -251,6 +251,9 @@ void sim_show(const struct message_run *order, enum run_action action, const cha
         object.deleting = object.deleting || order->action == ACTION_DELETED;
         run->handler_ran = true;
         run->action = action;
+        if (object.uid != run->uid)
+                model_broken(simulated, "the handler of %s u%u is shown u%u", order->key, run->uid,
+                             object.uid);
         if (order->reason == RUN_TAKEN_OVER || order->reason == RUN_SELECTED) /* it had left meanwhile */
                 model_heard(simulated, run->watch, run->uid, 0, false);
         model_shown(simulated, run->watch, run->name, run->uid, kind_of(action), sim_fingerprint(&object),
