@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "object/identity.h"
 #include "os/file.h"
 
 #define FILE_MAX ((size_t)64 << 20) /* all definitions of a large cluster */
@@ -148,8 +149,7 @@ void definitions_done(struct definitions *definitions)
 const struct definition *definition_find(const struct definitions *definitions, const char *api_version,
                                          const char *kind)
 {
-        const char *slash = strchr(api_version, '/');
-        size_t size = slash ? (size_t)(slash - api_version) : 0;
+        size_t size = api_group_size(api_version);
 
         FOREACH_ARRAY(one, definitions->item, definitions->count)
                 if (strcmp(one->kind, kind) == 0 && strlen(one->group) == size &&

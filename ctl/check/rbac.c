@@ -18,6 +18,7 @@
 #include "config/config-watch.h"
 #include "config/config.h"
 #include "ctl/output/output.h"
+#include "object/identity.h"
 
 #define RBAC_GROUP   "rbac.authorization.k8s.io"
 #define RBAC_VERSION RBAC_GROUP "/v1"
@@ -233,19 +234,12 @@ struct rule {
         const char *comment, *api_version, *resource, *name, *verbs; /* comment and name: NULL: none */
 };
 
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
 static void add_rule(cJSON *rules, const struct rule *rule)
 {
         cJSON *item = cJSON_CreateObject();
         char group[256];
 
-        snprintf(group, sizeof(group), "%.*s", (int)group_size(rule->api_version), rule->api_version);
+        snprintf(group, sizeof(group), "%.*s", (int)api_group_size(rule->api_version), rule->api_version);
         if (rule->comment)
                 cJSON_AddStringToObject(item, MANIFEST_COMMENT, rule->comment);
         add_words(item, "apiGroups", group);
@@ -266,11 +260,11 @@ static void add_events_rule(cJSON *rules)
 
 static bool is_owned(const struct config_watch *watch, const struct config_owned *kind)
 {
-        size_t size = group_size(kind->api_version);
+        size_t size = api_group_size(kind->api_version);
 
         for (size_t i = 0; i < watch->owns_count; i++)
                 if (strcmp(watch->owns[i].kind, kind->kind) == 0 &&
-                    group_size(watch->owns[i].api_version) == size &&
+                    api_group_size(watch->owns[i].api_version) == size &&
                     strncmp(watch->owns[i].api_version, kind->api_version, size) == 0)
                         return true;
         return false;

@@ -275,15 +275,6 @@ static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, 
                                                                             size, ret);
 }
 
-/* That somebody wants it gone is due to be handled whatever a program looks at: its finalizers wait for us.
- */
-static bool is_being_deleted(const char *json, size_t size)
-{
-        struct scan_object object;
-
-        return scan_object(json, size, &object) >= 0 && object.deletion_timestamp.start;
-}
-
 int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
                         uint64_t *ret_fingerprint, struct error *error)
 {
@@ -300,6 +291,7 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
         }
         hash = keyed_hash_of(HASHED_PROGRAM_RESULT);
         keyed_hash_add(&hash, result.data, result.size);
-        *ret_fingerprint = keyed_hash_end(hash, is_being_deleted(json, size) ? "1" : "0", 1);
+        /* That somebody wants it gone is due to be handled whatever a program looks at: its finalizers wait for us. */
+        *ret_fingerprint = keyed_hash_end(hash, scan_is_going(json, size) ? "1" : "0", 1);
         return 0;
 }

@@ -56,6 +56,18 @@ static inline bool scan_is_true(struct span value)
 {
         return value.size == 4 && memcmp(value.start, "true", 4) == 0;
 }
+/* Whether this object, which is one, has no members. */
+static inline bool scan_is_empty(struct span object)
+{
+        return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
+}
+/* Whether the object has a deletionTimestamp; false if it cannot be read. */
+static inline bool scan_is_going(const char *json, size_t size)
+{
+        struct scan_object object;
+
+        return scan_object(json, size, &object) >= 0 && object.deletion_timestamp.start;
+}
 /* Goes through the members of an object, or the elements of an array, one by one:
  *
  *         struct scan_walk walk;

@@ -363,14 +363,6 @@ static void note_written(struct dependent *dependent, const struct kube_response
 }
 
 /* Whatever is applied to an object that is being deleted goes with it. */
-static bool is_going(const struct kube_response *response)
-{
-        struct scan_object object;
-
-        return scan_object(response->body, response->body_size, &object) >= 0 &&
-               object.deletion_timestamp.start;
-}
-
 /* Whether the answer has the version that the write was bound to. */
 static bool is_version(const struct kube_response *response, const char *version)
 {
@@ -467,7 +459,7 @@ static int own_fields_body(const struct dependents *dependents, const struct dep
 static int take_applied(struct dependents *dependents, struct dependent *dependent,
                         const struct kube_response *response)
 {
-        if (is_going(response)) {
+        if (scan_is_going(response->body, response->body_size)) {
                 dependents_fail(dependents, dependent, "cannot be applied",
                                 "the existing object is being deleted; a new one is made when it is gone");
                 return 0;

@@ -235,13 +235,6 @@ void dependent_record_add(struct text *record, const struct dependent *dependent
                     dependent->kind, dependent->namespace_name, dependent->name);
 }
 
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
 static bool list_has_word(const struct text *list, const char *word)
 {
         size_t size = strlen(word);
@@ -257,7 +250,7 @@ static bool list_has_word(const struct text *list, const char *word)
 
 void dependent_group_kinds_add(struct text *list, const struct dependent *dependent)
 {
-        size_t size = group_size(dependent->api_version);
+        size_t size = api_group_size(dependent->api_version);
         char word[512];
 
         snprintf(word, sizeof(word), "%s%s%.*s", dependent->kind, size > 0 ? "." : "", (int)size,
@@ -266,16 +259,9 @@ void dependent_group_kinds_add(struct text *list, const struct dependent *depend
                 text_printf(list, "%s%s", list->size > 0 ? "," : "", word);
 }
 
-static bool is_same_group(const char *a, const char *b)
-{
-        size_t size = group_size(a);
-
-        return size == group_size(b) && memcmp(a, b, size) == 0;
-}
-
 bool dependent_is_same_kind(const struct dependent *a, const struct dependent *b)
 {
-        return strcmp(a->kind, b->kind) == 0 && is_same_group(a->api_version, b->api_version);
+        return strcmp(a->kind, b->kind) == 0 && is_same_api_group(a->api_version, b->api_version);
 }
 
 bool dependent_is_same(const struct dependent *a, const struct dependent *b)
@@ -346,8 +332,8 @@ int dependent_owner_init(struct dependent_owner *owner, const char *api_version,
 
         if (r < 0)
                 return r;
-        text_printf(&text, "%s.%s.%s.%.*s", new.name, new.namespace_name, kind, (int)group_size(api_version),
-                    api_version);
+        text_printf(&text, "%s.%s.%s.%.*s", new.name, new.namespace_name, kind,
+                    (int)api_group_size(api_version), api_version);
         if (text.failed) {
                 dependent_owner_done(&new);
                 return -ENOMEM;
@@ -381,11 +367,6 @@ static void write_reference(const struct dependent_owner *owner, struct text *ou
                 owner->api_version, owner->kind, owner->name, owner->uid);
 }
 
-static bool is_empty_object(struct span object)
-{
-        return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
-}
-
 /* Adds a member to the dependent's `map`, which may be missing. (metadata is never empty, so a comma may
  * follow.) */
 static void write_member(const char *map, struct span there, const char *key, const char *value,
@@ -398,7 +379,7 @@ static void write_member(const char *map, struct span there, const char *key, co
                 text_printf(out, "\"%s\":{", map);
         }
         text_json(out, "?:?", key, value);
-        text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
+        text_append_string(out, !there.start ? "}," : scan_is_empty(there) ? "" : ",");
 }
 
 /* Adds members in the order in which their maps stand in the text; missing maps come first. */
@@ -526,7 +507,7 @@ static int write_bound(const struct text *body, const char *uid, const char *ver
                 text_append_string(out, uid ? ",\"resourceVersion\":" : "\"resourceVersion\":");
                 text_json_string(out, version);
         }
-        text_append_string(out, is_empty_object(object.metadata) ? "" : ",");
+        text_append_string(out, scan_is_empty(object.metadata) ? "" : ",");
         text_append(out, body->data + place, body->size - place);
         return out->failed ? -ENOMEM : 0;
 }
@@ -550,7 +531,7 @@ bool dependent_is_owner(const struct dependent *dependent, const struct dependen
         return strcmp(dependent->name, owner->name) == 0 &&
                strcmp(dependent->namespace_name, owner->namespace_name) == 0 &&
                strcmp(dependent->kind, owner->kind) == 0 &&
-               is_same_group(dependent->api_version, owner->api_version);
+               is_same_api_group(dependent->api_version, owner->api_version);
 }
 
 const char *dependent_key(const struct dependent *dependent, char key[IDENTITY_KEY_MAX + 1])

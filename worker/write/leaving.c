@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "object/confined.h"
+#include "object/identity.h"
 #include "selector/requirement.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/park.h"
@@ -22,19 +23,10 @@
 
 /* ---- the other watches of the kind */
 
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
 static bool is_other(const struct record_watch *a, const struct record_watch *b)
 {
-        size_t size = group_size(a->api_version);
-
         return a != b && !b->owner[0] && strcmp(a->kind, b->kind) == 0 &&
-               size == group_size(b->api_version) && memcmp(a->api_version, b->api_version, size) == 0;
+               is_same_api_group(a->api_version, b->api_version);
 }
 
 static bool labels_match(const struct run *run, const char *selector)

@@ -18,11 +18,9 @@
 
 /* ---- what was read again */
 
-static bool is_going(const char *json)
+static bool is_going(const struct run *run)
 {
-        struct scan_object object;
-
-        return scan_object(json, strlen(json), &object) >= 0 && object.deletion_timestamp.start;
+        return scan_is_going(object_json(run), strlen(object_json(run)));
 }
 
 /* Returns -ENOENT: another object has its name. */
@@ -59,17 +57,17 @@ static bool begins_anew(const struct run *run, bool was_going)
 {
         if (!run->answered && run->now.foreign)
                 return true;
-        if (was_going && !is_going(run->now.json))
+        if (was_going && !is_going(run))
                 return true; /* a restored database has undone the deletion: it must not be released */
         return !was_going && run->action != ACTION_FINALIZE && run->action != ACTION_RELEASE &&
-               is_going(run->now.json);
+               is_going(run);
 }
 
 /* Reads the object again. -EAGAIN: the patch is to be made anew; 0: it cannot be read, and *ret says why; another
  * negative: the run has ended. */
 static int read_again(struct run *run, struct kube_answer *ret) _suspends_
 {
-        bool was_going = is_going(object_json(run));
+        bool was_going = is_going(run);
         int r;
 
         kube_answer_done(ret);

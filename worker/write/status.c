@@ -88,13 +88,6 @@ static int merge_conditions(const struct run *run, const struct condition *ready
         return r;
 }
 
-static bool is_empty_object(struct span object)
-{
-        const char *first = object.start + 1;
-
-        return first[strspn(first, " \t\r\n")] == '}';
-}
-
 /* *ret: a merge patch of the status. Appends the conditions to the handler's own text: a tree would change large numbers on the
  * way, and be many times as large while the server answers. with_answer: the handler's status is in it. */
 static int make_status(const struct run *run, const cJSON *conditions, bool with_answer, char **ret)
@@ -111,7 +104,7 @@ static int make_status(const struct run *run, const cJSON *conditions, bool with
                 text_append_string(&text, "{");
         if (list)
                 text_printf(&text, "%s\"conditions\":%s",
-                            handlers.start && !is_empty_object(handlers) ? "," : "", list);
+                            handlers.start && !scan_is_empty(handlers) ? "," : "", list);
         text_append_string(&text, "}");
         if (text.failed)
                 return -ENOMEM;
