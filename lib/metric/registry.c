@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Series stand in the list of their family, as that is how they are written, and in a hash table, in which a run finds them.
- * Nothing of a family changes but its series, and it stays when it has none.
+ * Nothing of a family changes but its series, and it goes with the last of them. What a watch has is counted; a watch that was
+ * taken out of the configuration keeps what it has until the next start.
  */
 #include "metric/registry.h"
 
@@ -17,7 +18,14 @@
 
 #define PLACES 4096 /* of the hash table */
 
+struct holder {
+        struct holder *next;
+        struct registry_share has;
+        char watch[];
+};
+
 struct series {
+        struct holder *holder;
         struct series *chain;           /* in its place of the table */
         struct series *next, *previous; /* of its family */
         uint64_t hash, count;
@@ -27,6 +35,8 @@ struct series {
 };
 
 struct family {
+        struct family *next;
+        struct holder *holder;          /* was the first to use it */
         char name[METRIC_NAME_MAX + 1]; /* of a counter without _total */
         enum metric_action action;
         double bound[METRIC_BUCKETS_MAX];
@@ -35,8 +45,9 @@ struct family {
 };
 
 struct registry {
-        struct family *family[REGISTRY_FAMILIES_MAX];
-        size_t family_count, samples;
+        struct family *first; /* in the order in which they came */
+        struct holder *holder;
+        size_t samples;
         struct series *place[PLACES];
 };
 
@@ -67,18 +78,59 @@ void registry_free(struct registry *registry)
 {
         if (!registry)
                 return;
-        for (size_t i = 0; i < registry->family_count; i++) {
-                struct series *series = registry->family[i]->first;
+        while (registry->first) {
+                struct family *family = registry->first;
 
-                while (series) {
-                        struct series *next = series->next;
+                while (family->first) {
+                        struct series *series = family->first;
 
+                        family->first = series->next;
                         series_free(series);
-                        series = next;
                 }
-                free(registry->family[i]);
+                registry->first = family->next;
+                free(family);
+        }
+        while (registry->holder) {
+                struct holder *next = registry->holder->next;
+
+                free(registry->holder);
+                registry->holder = next;
         }
         free(registry);
+}
+
+/* ---- what watches have */
+
+static size_t part(size_t max, size_t min, size_t watches)
+{
+        return max / watches > min ? max / watches : min;
+}
+
+struct registry_share registry_share(size_t watches)
+{
+        assert(watches > 0);
+        return (struct registry_share){
+                .families = part(REGISTRY_FAMILIES_MAX, REGISTRY_FAMILIES_MIN, watches),
+                .samples = part(REGISTRY_SAMPLES_MAX, REGISTRY_SAMPLES_MIN, watches),
+        };
+}
+
+static struct holder *holder_for(struct registry *registry, const char *watch)
+{
+        struct holder *holder = registry->holder;
+        size_t size = strlen(watch) + 1;
+
+        while (holder && strcmp(holder->watch, watch) != 0)
+                holder = holder->next;
+        if (holder)
+                return holder;
+        holder = calloc(1, sizeof(*holder) + size);
+        if (!holder)
+                return NULL;
+        memcpy(holder->watch, watch, size);
+        holder->next = registry->holder;
+        registry->holder = holder;
+        return holder;
 }
 
 /* ---- families */
@@ -128,23 +180,24 @@ static size_t family_name_size(const char *name)
 
 static struct family *family_find(const struct registry *registry, const char *name, size_t size)
 {
-        for (size_t i = 0; i < registry->family_count; i++)
-                if (strncmp(registry->family[i]->name, name, size) == 0 &&
-                    registry->family[i]->name[size] == '\0')
-                        return registry->family[i];
-        return NULL;
+        struct family *family = registry->first;
+
+        while (family && (strncmp(family->name, name, size) != 0 || family->name[size] != '\0'))
+                family = family->next;
+        return family;
 }
 
-static int family_add(struct registry *registry, const struct record_metric *metric, size_t size,
-                      struct family **ret)
+/* With METRIC_TAKEN the caller adds a series, or family_drop(). */
+static int family_add(struct registry *registry, struct holder *holder, size_t max,
+                      const struct record_metric *metric, size_t size, struct family **ret)
 {
         const char *buckets = metric->buckets[0] ? metric->buckets : DEFAULT_BUCKETS;
-        struct family *family;
+        struct family *family, **end = &registry->first;
 
-        for (size_t i = 0; i < registry->family_count; i++)
-                if (clash(registry->family[i], metric->name, size, metric->action))
+        for (; *end; end = &(*end)->next)
+                if (clash(*end, metric->name, size, metric->action))
                         return METRIC_CLASH;
-        if (registry->family_count == REGISTRY_FAMILIES_MAX)
+        if (holder->has.families >= max)
                 return METRIC_TOO_MANY;
         family = calloc(1, sizeof(*family));
         if (!family)
@@ -153,8 +206,22 @@ static int family_add(struct registry *registry, const struct record_metric *met
         family->action = metric->action;
         if (metric->action == METRIC_OBSERVE)
                 family->bound_count = metric_buckets_read(buckets, family->bound, METRIC_BUCKETS_MAX);
-        *ret = registry->family[registry->family_count++] = family;
+        family->holder = holder;
+        holder->has.families++;
+        *ret = *end = family;
         return METRIC_TAKEN;
+}
+
+static void family_drop(struct registry *registry, struct family *family)
+{
+        struct family **place = &registry->first;
+
+        assert(!family->first);
+        while (*place != family)
+                place = &(*place)->next;
+        *place = family->next;
+        family->holder->has.families--;
+        free(family);
 }
 
 /* Without buckets those of the family are meant. */
@@ -168,14 +235,15 @@ static bool fits(const struct family *family, const struct record_metric *metric
                                memcmp(bound, family->bound, count * sizeof(bound[0])) == 0));
 }
 
-static int family_for(struct registry *registry, const struct record_metric *metric, struct family **ret)
+static int family_for(struct registry *registry, struct holder *holder, size_t max,
+                      const struct record_metric *metric, struct family **ret)
 {
         size_t size = family_name_size(metric->name);
 
         *ret = family_find(registry, metric->name, size);
         if (*ret)
                 return fits(*ret, metric) ? METRIC_TAKEN : METRIC_CLASH;
-        return family_add(registry, metric, size, ret);
+        return family_add(registry, holder, max, metric, size, ret);
 }
 
 /* ---- series */
@@ -201,13 +269,13 @@ static struct series **series_find(struct registry *registry, const struct famil
         return place;
 }
 
-static int series_add(struct registry *registry, struct family *family, const char *labels,
-                      struct series **place)
+static int series_add(struct registry *registry, struct family *family, struct holder *holder, size_t max,
+                      const char *labels, struct series **place)
 {
         size_t size = strlen(labels) + 1;
         struct series *series;
 
-        if (registry->samples + samples_of(family) > REGISTRY_SAMPLES_MAX)
+        if (holder->has.samples + samples_of(family) > max)
                 return METRIC_TOO_MANY;
         series = calloc(1, sizeof(*series) + size);
         if (series && family->action == METRIC_OBSERVE)
@@ -222,6 +290,8 @@ static int series_add(struct registry *registry, struct family *family, const ch
         *(family->last ? &family->last->next : &family->first) = series;
         family->last = series;
         *place = series;
+        series->holder = holder;
+        holder->has.samples += samples_of(family);
         registry->samples += samples_of(family);
         return METRIC_TAKEN;
 }
@@ -233,8 +303,11 @@ static void series_remove(struct registry *registry, struct family *family, stru
         *place = series->chain;
         *(series->previous ? &series->previous->next : &family->first) = series->next;
         *(series->next ? &series->next->previous : &family->last) = series->previous;
+        series->holder->has.samples -= samples_of(family);
         registry->samples -= samples_of(family);
         series_free(series);
+        if (!family->first)
+                family_drop(registry, family);
 }
 
 static int count(const struct family *family, struct series *series, double value)
@@ -287,12 +360,30 @@ static int take_away(struct registry *registry, const char *name, const char *la
         return METRIC_TAKEN;
 }
 
-int registry_take(struct registry *registry, const char *watch, const struct record_metric *metric)
+static int take_value(struct registry *registry, struct holder *holder, struct registry_share share,
+                      const struct record_metric *metric, const char *labels)
 {
-        _cleanup_text_ struct text labels = TEXT_EMPTY;
         struct series **place;
         struct family *family;
-        int r;
+        int r = family_for(registry, holder, share.families, metric, &family);
+
+        if (r != METRIC_TAKEN)
+                return r;
+        place = series_find(registry, family, labels);
+        if (!*place)
+                r = series_add(registry, family, holder, share.samples, labels, place);
+        if (r == METRIC_TAKEN)
+                return count(family, *place, value_of(metric));
+        if (!family->first)
+                family_drop(registry, family);
+        return r;
+}
+
+int registry_take(struct registry *registry, const char *watch, size_t watches,
+                  const struct record_metric *metric)
+{
+        _cleanup_text_ struct text labels = TEXT_EMPTY;
+        struct holder *holder;
 
         if (!is_right(metric))
                 return -EINVAL;
@@ -302,13 +393,8 @@ int registry_take(struct registry *registry, const char *watch, const struct rec
                 return -ENOMEM;
         if (metric->action == METRIC_REMOVE)
                 return take_away(registry, metric->name, labels.data);
-        r = family_for(registry, metric, &family);
-        if (r != METRIC_TAKEN)
-                return r;
-        place = series_find(registry, family, labels.data);
-        if (!*place)
-                r = series_add(registry, family, labels.data, place);
-        return r == METRIC_TAKEN ? count(family, *place, value_of(metric)) : r;
+        holder = holder_for(registry, watch);
+        return holder ? take_value(registry, holder, registry_share(watches), metric, labels.data) : -ENOMEM;
 }
 
 size_t registry_samples(const struct registry *registry)
@@ -348,11 +434,7 @@ static void write_series(const struct family *family, const struct series *serie
 
 void registry_write(const struct registry *registry, struct text *out)
 {
-        for (size_t i = 0; i < registry->family_count; i++) {
-                const struct family *family = registry->family[i];
-
-                if (!family->first)
-                        continue;
+        for (const struct family *family = registry->first; family; family = family->next) {
                 text_printf(out, "# TYPE %s %s\n# HELP %s Of a handler.\n", family->name,
                             family->action == METRIC_ADD       ? "counter"
                             : family->action == METRIC_OBSERVE ? "histogram"

@@ -334,7 +334,7 @@ static void write_results(const struct supervisor *supervisor, struct text *text
 static void write_measured(const struct supervisor *supervisor, struct text *text)
 {
         single(text, "reconciled_handler_metric_samples", GAUGE,
-               "Samples that handlers have made, of 10000 that are kept.",
+               "Samples that handlers have made, of 10000 that watches share equally.",
                registry_samples(supervisor->measured));
         head(text, "reconciled_handler_metrics_dropped", COUNTER,
              "Metrics of handlers that were dropped: the name is another metric's, there are too many, no number.");

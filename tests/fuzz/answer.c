@@ -23,7 +23,7 @@ static void take(struct registry *registry, const cJSON *item)
 
         if (r < 0)
                 abort();
-        r = registry_take(registry, "fuzz", &metric);
+        r = registry_take(registry, "fuzz", 1, &metric);
         assert(r >= 0 && r < METRIC_DROP_COUNT);
 }
 

@@ -117,6 +117,26 @@ i=$((i + 1)); done; echo '{"name": "widget_calls", "action": "add", "value": 1}]
     operator.stop()
 
 
+@pytest.mark.slow
+def test_a_watch_takes_no_place_of_another(start, operator, handler, widgets, make_handler, api):
+    """Eleven thousand samples of one watch, and then a name of another."""
+    handler.behave("""i=0; echo '{"metrics": ['; while [ $i -lt 99 ]; do
+echo "{\\"name\\": \\"widget_size\\", \\"action\\": \\"set\\", \\"value\\": $i, \\"labels\\": {\\"of\\": \\"$RECONCILED_NAME-$i\\"}},"
+i=$((i + 1)); done; echo '{"name": "widget_calls", "action": "add", "value": 1}]}'""")
+    other = make_handler()
+    other.answer({"metrics": [metric("add", "maps_checked")]})
+    start(watch("maps", other, api_version="v1", kind="ConfigMap"))
+    for number in range(111):
+        widgets.create(f"w{number}")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 111, "all runs")
+    api.resource("v1", "configmaps", "default").create("innocent")
+    wait_shown(operator, 'maps_checked_total{watch="maps"}', "1")
+    wait_shown(operator, "reconciled_handler_metric_samples", "5001")
+    [told] = operator.logs(message_id=MESSAGE_ID["METRIC_DROPPED"])
+    assert "as many names or samples as it may (100 names, 5000 samples)" in told["message"]
+    operator.stop()
+
+
 def test_a_run_by_hand_shows_them(operator, devserver, handler, sandbox):
     handler.answer({"metrics": [metric("set", "widget_size", 3)]})
     operator.configure(devserver, [watch("widgets", handler)])

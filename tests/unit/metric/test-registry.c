@@ -15,13 +15,15 @@
 #include "metric/metric-rule.h"
 #include "metric/registry.h"
 
+static size_t watches = 1; /* that share the registry */
+
 static int take_as(struct registry *registry, const char *watch, enum metric_action action, const char *name,
                    const char *labels, double value, const char *buckets)
 {
         struct record_metric metric = {.action = action, .name = name, .labels = labels, .buckets = buckets};
 
         memcpy(&metric.value, &value, sizeof(value));
-        return registry_take(registry, watch, &metric);
+        return registry_take(registry, watch, watches, &metric);
 }
 
 static int take(struct registry *registry, enum metric_action action, const char *name, const char *labels,
@@ -167,12 +169,91 @@ static void test_many_names(void **state)
         registry_free(registry);
 }
 
+static unsigned take_many(struct registry *registry, const char *watch, enum metric_action action,
+                          unsigned names, unsigned series)
+{
+        unsigned taken = 0;
+
+        for (unsigned i = 0; i < names; i++)
+                for (unsigned j = 0; j < series; j++) {
+                        char name[40], labels[40];
+
+                        snprintf(name, sizeof(name), "%s_%u", watch, i);
+                        snprintf(labels, sizeof(labels), "of=\"%u\"", j);
+                        taken += take_as(registry, watch, action, name, labels, 1, "") == METRIC_TAKEN;
+                }
+        return taken;
+}
+
+static void test_no_watch_takes_the_place_of_another(void **state)
+{
+        struct registry *registry = new_registry();
+
+        (void)state;
+        watches = 4;
+        assert_int_equal(take_many(registry, "crowd", METRIC_SET, 1, 20000), REGISTRY_SAMPLES_MAX / 4);
+        assert_int_equal(take_many(registry, "names", METRIC_SET, 1000, 1), REGISTRY_FAMILIES_MAX / 4);
+        assert_int_equal(take_many(registry, "quiet", METRIC_OBSERVE, 50, 1), 50);
+        assert_int_equal(take_as(registry, "crowd", METRIC_SET, "names_1", "", 1, ""), METRIC_TOO_MANY);
+        watches = 1000;
+        assert_int_equal(take_many(registry, "late", METRIC_SET, 1, 20000), REGISTRY_SAMPLES_MIN);
+        assert_int_equal(take_many(registry, "later", METRIC_SET, 1000, 1), REGISTRY_FAMILIES_MIN);
+        watches = 1;
+        registry_free(registry);
+}
+
+static void test_a_name_is_free_when_nothing_is_left_of_it(void **state)
+{
+        struct registry *registry = new_registry();
+
+        (void)state;
+        for (unsigned i = 0; i < 1000; i++) {
+                char name[40];
+
+                snprintf(name, sizeof(name), "size_%u", i);
+                assert_int_equal(take(registry, METRIC_SET, name, "of=\"a\"", i), METRIC_TAKEN);
+                assert_int_equal(take_as(registry, "v", METRIC_SET, name, "", i, ""), METRIC_TAKEN);
+                assert_int_equal(take(registry, METRIC_REMOVE, name, "of=\"a\"", i), METRIC_TAKEN);
+                assert_int_equal(take(registry, METRIC_ADD, name, "", i), METRIC_CLASH); /* v has it */
+                assert_int_equal(take_as(registry, "v", METRIC_REMOVE, name, "", i, ""), METRIC_TAKEN);
+        }
+        assert_int_equal(registry_samples(registry), 0);
+        assert_int_equal(take(registry, METRIC_ADD, "size_7", "", 3), METRIC_TAKEN);
+        assert_written(registry,
+                       "# TYPE size_7 counter\n# HELP size_7 Of a handler.\nsize_7_total{watch=\"w\"} 3\n");
+        registry_free(registry);
+}
+
+/* A family that found no place for its first series takes none itself. */
+static void test_a_name_without_a_sample_is_none(void **state)
+{
+        struct registry *registry = new_registry();
+
+        (void)state;
+        assert_int_equal(take_many(registry, "w", METRIC_SET, 1, REGISTRY_SAMPLES_MAX),
+                         REGISTRY_SAMPLES_MAX);
+        for (unsigned i = 0; i < 1000; i++) {
+                char name[40];
+
+                snprintf(name, sizeof(name), "size_%u", i);
+                assert_int_equal(take(registry, METRIC_SET, name, "", i), METRIC_TOO_MANY);
+        }
+        assert_int_equal(take(registry, METRIC_REMOVE, "w_0", "of=\"5\"", 0), METRIC_TAKEN);
+        assert_int_equal(take(registry, METRIC_ADD, "size_0", "", 1), METRIC_TAKEN);
+        registry_free(registry);
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_each_action),    cmocka_unit_test(test_a_name_is_one_metric),
-                cmocka_unit_test(test_hostile_values), cmocka_unit_test(test_a_million_series),
+                cmocka_unit_test(test_each_action),
+                cmocka_unit_test(test_a_name_is_one_metric),
+                cmocka_unit_test(test_hostile_values),
+                cmocka_unit_test(test_a_million_series),
                 cmocka_unit_test(test_many_names),
+                cmocka_unit_test(test_no_watch_takes_the_place_of_another),
+                cmocka_unit_test(test_a_name_is_free_when_nothing_is_left_of_it),
+                cmocka_unit_test(test_a_name_without_a_sample_is_none),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
