@@ -103,7 +103,7 @@ struct watcher {
 
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,
-                        program_failures, replays, owners_ignored, refused;
+                        program_failures, replays, owners_ignored, refused, contents_dropped;
                 uint64_t word_boottime; /* when the server last said something about objects */
         } count;
 };

@@ -86,6 +86,10 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                        ctl_number(watch, "metricsDropped"),
                        counted(ctl_number(watch, "metricsDropped"), "metric", "metrics"),
                        counted(ctl_number(watch, "metricsDropped"), "was", "were"));
+        if (ctl_number(watch, "contentsDropped") > 0)
+                printf("    the last content of %" PRIu64 " deleted %s found no room (see the log)\n",
+                       ctl_number(watch, "contentsDropped"),
+                       counted(ctl_number(watch, "contentsDropped"), "object", "objects"));
         if (json_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", json_text(watch, "limitsWeakened"));
         if (json_text(watch, "accessTrouble")[0])

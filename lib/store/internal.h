@@ -21,6 +21,7 @@ enum store_table {
         TABLE_DIRTY_INDEX,
         TABLE_QUESTIONS,
         TABLE_OWNERS,
+        TABLE_BURIED,
         TABLE_META,
         TABLE_COUNT
 };

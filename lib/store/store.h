@@ -12,7 +12,8 @@
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (namespace NUL
  * sequence -> change),
- * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every
+ * questions (key NUL uid: an absence that a GET must explain), buried ("namespace/" -> bytes of contents of its
+ * tombstones), meta (with one position a stream). Every
  * record carries XXH3 checksums, of what it is about and of the JSON; what has a wrong one is never given to
  * anyone: -EBADMSG, and the writer rebuilds. Each table as a whole has a sum, which tells of records that
  * damage has hidden.
@@ -22,7 +23,7 @@
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(6)
+#define STORE_SCHEMA UINT64_C(7)
 
 /* resourceVersions are numbers that grow (by contract since Kubernetes 1.35, in fact always). "" is below
  * all. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/buried.h"
 #include "store/disk/entry.h"
 #include "store/disk/generation.h"
 #include "store/internal.h"
@@ -237,6 +238,19 @@ static int stored_state(struct store *store, const struct store_object *last, st
         return r;
 }
 
+/* How many bytes of contents a tombstone has; 0 if there is none. */
+static int buried_size(struct store *store, MDB_val *key, uint64_t *ret)
+{
+        struct store_object borrowed = {0};
+        MDB_val value;
+        int r = get(store, TABLE_TOMBSTONES, key, &value);
+
+        if (r >= 0)
+                r = record_decode_unchecked(key, &value, &borrowed);
+        *ret = borrowed.json_size;
+        return r == -ENOENT ? 0 : r;
+}
+
 static int remove_if_same(struct store *store, const struct store_object *object)
 {
         struct store_object stored;
@@ -254,6 +268,8 @@ int store_bury(struct store *store, const struct store_object *last)
         _cleanup_(store_object_done) struct store_object stored = {0};
         struct store_object object = *last;
         char buffer[KEY_MAX];
+        uint64_t before;
+        bool alone = false;
         MDB_val key;
         int r = tombstone_key(last->key, last->uid, buffer, &key);
 
@@ -269,16 +285,33 @@ int store_bury(struct store *store, const struct store_object *last)
                 r = r == -ENOENT ? 0 : r;
         }
         if (r >= 0)
+                r = buried_size(store, &key, &before);
+        if (r >= 0 && object.json_size > before) {
+                r = buried_has_room(store, last->key, object.json_size - before);
+                alone = r == 0;
+                if (alone)
+                        object.json_size = 0;
+        }
+        if (r >= 0)
                 r = put_record(store, TABLE_TOMBSTONES, &key, &object, 0);
-        return r < 0 ? r : remove_if_same(store, last);
+        if (r >= 0)
+                r = buried_change(store, last->key, before, object.json_size);
+        if (r >= 0)
+                r = remove_if_same(store, last);
+        return r < 0 ? r : alone ? STORE_BURIED_ALONE : 0;
 }
 
 int store_tombstone_remove(struct store *store, const char *key, const char *uid)
 {
         char buffer[KEY_MAX];
+        uint64_t before;
         MDB_val mdb_key;
         int r = tombstone_key(key, uid, buffer, &mdb_key);
 
+        if (r >= 0)
+                r = buried_size(store, &mdb_key, &before);
+        if (r >= 0)
+                r = buried_change(store, key, before, 0);
         return r < 0 ? r : del(store, TABLE_TOMBSTONES, &mdb_key);
 }
 

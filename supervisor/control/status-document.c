@@ -83,6 +83,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                 {"bookmarks", "bookmarks"},
                 {"undecodable", "undecodable"},
                 {"ownersIgnored", "owners_ignored"},
+                {"contentsDropped", "contents_dropped"},
                 {"unannounced", "dirty"},
                 {"listShown", "list_shown"},
                 {"listExpected", "list_expected"},

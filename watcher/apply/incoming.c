@@ -33,6 +33,32 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
         return store_dirty_add(watcher->store, &change);
 }
 
+/* Logs, once in a life, that the last content of a deleted object is not kept. All of them are counted. */
+static void note_content_dropped(struct watcher *watcher, const char *key)
+{
+        const char *slash = strchr(key, '/');
+
+        if (watcher->count.contents_dropped++ > 0)
+                return;
+        log_write(
+                LOG_WARNING, MESSAGE_ID_CONTENT_DROPPED,
+                LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}, {"RECONCILED_KEY", key}),
+                "watch %s, %s: the last content of the object, which was deleted, is not kept: contents of deleted "
+                "objects%s%.*s whose cleanup has not succeeded yet take all the room that they may have; the action "
+                "`deleted` is shown the identity alone (the first such object is named, the others are counted)",
+                watcher->config->watch, key, slash ? " of namespace " : "", slash ? (int)(slash - key) : 0,
+                key);
+}
+
+static int bury(struct watcher *watcher, const struct store_object *last)
+{
+        int r = store_bury(watcher->store, last);
+
+        if (r == STORE_BURIED_ALONE)
+                note_content_dropped(watcher, last->key);
+        return r < 0 ? r : mark_dirty(watcher, CHANGE_DELETED, last, false);
+}
+
 /* ---- updates */
 
 /* The sweep of a first list will still come by this key, so nothing else need announce it. */
@@ -88,11 +114,10 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 struct store_object last = {.key = stored.key,
                                             .uid = stored.uid,
                                             .resource_version = stored.resource_version,
+                                            .fingerprint = stored.fingerprint,
                                             .unheld = restored_lately(watcher)};
 
-                r = is_owned(watcher) ? 0 : store_bury(watcher->store, &last);
-                if (r >= 0 && !is_owned(watcher))
-                        r = mark_dirty(watcher, CHANGE_DELETED, &stored, false);
+                r = is_owned(watcher) ? 0 : bury(watcher, &last);
                 if (r >= 0 && listed && store_tombstone_exists(watcher->store, object->key, object->uid))
                         r = store_tombstone_remove(watcher->store, object->key, object->uid);
         } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
@@ -398,15 +423,6 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
 
 /* ---- deletions */
 
-static int bury(struct watcher *watcher, const struct store_object *last)
-{
-        int r = store_bury(watcher->store, last);
-
-        if (r >= 0)
-                r = mark_dirty(watcher, CHANGE_DELETED, last, false);
-        return r < 0 ? store_failed(watcher, r) : 0;
-}
-
 int apply_gone(struct watcher *watcher, const char *key, const char *uid)
 {
         struct store_object last = {
@@ -417,7 +433,9 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
                 .unheld = restored_lately(watcher),
         };
 
-        return bury(watcher, &last);
+        int r = bury(watcher, &last);
+
+        return r < 0 ? store_failed(watcher, r) : 0;
 }
 
 /* DELETED under a selector: the object is gone, or merely not selected any more. If the store does not
@@ -477,7 +495,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         if (r < 0)
                 return store_failed(watcher, r);
         r = bury(watcher, &last);
-        return r < 0 ? r : announce_due(watcher);
+        return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
 }
 
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind)

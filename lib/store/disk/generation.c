@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "os/file.h"
@@ -19,10 +20,15 @@
 #define SPACE_STEP  (2 * (uint64_t)STORE_BATCH_BYTES)
 
 static const char *const table_name[TABLE_COUNT] = {
-        [TABLE_OBJECTS] = "objects",         [TABLE_MARKS] = "marks",
-        [TABLE_TOMBSTONES] = "tombstones",   [TABLE_DIRTY] = "dirty",
-        [TABLE_DIRTY_INDEX] = "dirty_index", [TABLE_QUESTIONS] = "questions",
-        [TABLE_OWNERS] = "owners",           [TABLE_META] = "meta",
+        [TABLE_OBJECTS] = "objects",
+        [TABLE_MARKS] = "marks",
+        [TABLE_TOMBSTONES] = "tombstones",
+        [TABLE_DIRTY] = "dirty",
+        [TABLE_DIRTY_INDEX] = "dirty_index",
+        [TABLE_QUESTIONS] = "questions",
+        [TABLE_OWNERS] = "owners",
+        [TABLE_BURIED] = "buried",
+        [TABLE_META] = "meta",
 };
 
 int store_errno(int code)
@@ -245,6 +251,58 @@ int store_begin(struct store *store)
         return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
 }
 
+static int bytes_used(const struct store *store, uint64_t *ret)
+{
+        MDB_stat stat;
+        int r = 0;
+
+        *ret = 0;
+        for (size_t i = 0; i < TABLE_COUNT && r >= 0; i++) {
+                r = store_errno(mdb_stat(store->transaction, store->table[i], &stat));
+                if (r >= 0)
+                        *ret += (uint64_t)stat.ms_psize *
+                                (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages);
+        }
+        return r;
+}
+
+int environment_room(struct store *store, uint64_t *ret)
+{
+        uint64_t used, size = store->size_max > 0 ? store->size_max : MAP_SIZE, end;
+        struct statvfs disk;
+        int fd = -1, r = store_begin(store);
+
+        if (r >= 0)
+                r = bytes_used(store, &used);
+        if (r < 0)
+                return r;
+        *ret = size > used ? size - used : 0;
+        if (store->size_max > 0)
+                return 0;
+        end = end_of_file(store, &fd);
+        if (fstatvfs(fd, &disk) < 0)
+                return -errno;
+        size = (uint64_t)disk.f_bavail * disk.f_frsize + (end > used ? end - used : 0);
+        if (*ret > size)
+                *ret = size;
+        return 0;
+}
+
+/* Pages at the end that were taken and given back in one transaction are never written, and nothing refers to them; but who opens
+ * the file takes one that lacks them for damaged (file_is_whole()). */
+static int make_whole(const struct store *store)
+{
+        int fd = -1;
+        uint64_t end = end_of_file(store, &fd);
+        struct stat st;
+
+        if (fd < 0)
+                return 0;
+        if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size < end && ftruncate(fd, (off_t)end) < 0))
+                return -errno;
+        return 0;
+}
+
 /* A write that was cut short, as the last one on a full disk is, LMDB tells of as a broken one's. */
 int environment_commit(struct store *store, MDB_txn *transaction)
 {
@@ -254,7 +312,7 @@ int environment_commit(struct store *store, MDB_txn *transaction)
         if (r == -EIO && mdb_env_get_fd(store->environment, &fd) == 0 && fstatvfs(fd, &disk) == 0 &&
             disk.f_bavail == 0)
                 return -ENOSPC;
-        return r;
+        return r < 0 ? r : make_whole(store);
 }
 
 void environment_close(struct store *store)

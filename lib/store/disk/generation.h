@@ -10,6 +10,9 @@ int environment_open(struct store *store, uint64_t generation);
 void environment_close(struct store *store);
 /* Begins the writer's transaction, unless one is open. -ENOSPC: after store_stop(). */
 int store_begin(struct store *store);
+/* How many bytes the store may still come to hold: of its bound, or of the disk and of what is free in the file. Within the
+ * writer's transaction. */
+int environment_room(struct store *store, uint64_t *ret);
 int environment_commit(struct store *store, MDB_txn *transaction); /* the transaction is over */
 
 /* The file CURRENT: the generation (0 when there is none yet) and how far its content is to be trusted:
