@@ -21,7 +21,7 @@
 #define ARGUMENTS_FIRST 4 /* of the program's own */
 #define EXIT_NOT_FOUND  127
 
-static unsigned read_number(const char *text)
+static unsigned read_id(const char *text)
 {
         return (unsigned)strtoul(text, NULL, 10);
 }
@@ -46,28 +46,28 @@ static int forget_user_rights(void)
 /* The session keyring of the operator is inherited, and who has it may read and clear its keys, whatever user that is. The new
  * one is this user's, and counts in its quota: the operator's own quota is not for handlers. A user who has filled its quota
  * (-EDQUOT) must not get the old one instead. Where keyctl() is not allowed, the program cannot call it either. */
-static int leave_keyring(void)
+static int leave_user_keyring(void)
 {
         long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 
         return r < 0 && errno != ENOSYS && errno != EPERM ? -errno : 0;
 }
 
-static int become(char **argument)
+static int become_program(char **argument)
 {
-        unsigned uid = read_number(argument[1]), gid = read_number(argument[2]);
+        unsigned uid = read_id(argument[1]), gid = read_id(argument[2]);
         int r;
 
         if (fcntl(FAILURE_FD, F_SETFD, FD_CLOEXEC) < 0 || setresgid(gid, gid, gid) < 0 ||
             setresuid(uid, uid, uid) < 0)
                 return -errno;
-        r = leave_keyring();
+        r = leave_user_keyring();
         if (r >= 0)
                 r = forget_user_rights();
         /* The change of user has made the kernel forget it. It is not sent if the worker died before. */
         if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 r = -errno;
-        if (r >= 0 && (unsigned)getppid() != read_number(argument[3]))
+        if (r >= 0 && (unsigned)getppid() != read_id(argument[3]))
                 r = -ESRCH;
         if (r >= 0 && execv(argument[ARGUMENTS_FIRST], argument + ARGUMENTS_FIRST) < 0)
                 r = -errno;
@@ -76,7 +76,7 @@ static int become(char **argument)
 
 int main(int count, char **argument)
 {
-        int failure = count > ARGUMENTS_FIRST ? -become(argument) : EINVAL;
+        int failure = count > ARGUMENTS_FIRST ? -become_program(argument) : EINVAL;
         ssize_t written = write(FAILURE_FD, &failure, sizeof(failure)); /* nobody else can be told */
 
         (void)written;

@@ -48,7 +48,7 @@ static const struct child_operations operations = {
 };
 
 /* context: of the operator's own; NULL: it is for a handler. */
-static int check_kubeconfig(const char *path, const char *context)
+static int try_kubeconfig(const char *path, const char *context)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         struct kubeconfig config;
@@ -67,7 +67,7 @@ static const char ACCOUNT[] = "--check-account", SEPARATE[] = "--check-separate"
 
 /* What a handler is to have beside the operator's own: `what` is a file or NAMESPACE/ACCOUNT. Where
  * the operator's own, or the other one, cannot be read, others say so. */
-static int check_separate(const char *mode, const char *what, const char *path, const char *context)
+static int try_separate(const char *mode, const char *what, const char *path, const char *context)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         _cleanup_free_ char *bytes = NULL;
@@ -100,10 +100,10 @@ int main(int argc, char **argv)
         int r;
 
         if ((argc == 3 || argc == 4) && strcmp(argv[1], "--check-kubeconfig") == 0)
-                return check_kubeconfig(argv[2], argc == 4 ? argv[3] : NULL);
+                return try_kubeconfig(argv[2], argc == 4 ? argv[3] : NULL);
         if (argc == 5 &&
             (strcmp(argv[1], SEPARATE) == 0 || (strcmp(argv[1], ACCOUNT) == 0 && strchr(argv[2], '/'))))
-                return check_separate(argv[1], argv[2], argv[3], argv[4]);
+                return try_separate(argv[1], argv[2], argv[3], argv[4]);
         r = child_init(&child, &operations, argc, argv);
 
         if (r < 0) {

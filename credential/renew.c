@@ -90,7 +90,7 @@ int renew_refused(struct credential *credential)
 /* ---- success */
 
 /* Some time before it expires; what expires at once is asked for again at the pace of failures. */
-static int plan_next(struct credential *credential)
+static int plan_renewal(struct credential *credential)
 {
         uint64_t now = clock_realtime_usec(), left, early;
 
@@ -105,7 +105,7 @@ static int plan_next(struct credential *credential)
         return run_in(credential, left > CREDENTIAL_BACKOFF_MIN_USEC ? left : CREDENTIAL_BACKOFF_MIN_USEC);
 }
 
-static int succeeded(struct credential *credential, struct plugin_credential *brought)
+static int renewal_succeeded(struct credential *credential, struct plugin_credential *brought)
 {
         int r;
 
@@ -119,14 +119,14 @@ static int succeeded(struct credential *credential, struct plugin_credential *br
         credential->plugin_complained = false;
         credential->plugin_failures = 0;
         r = credential_publish(credential);
-        return r < 0 ? r : plan_next(credential);
+        return r < 0 ? r : plan_renewal(credential);
 }
 
 static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata)
 {
         struct credential *credential = userdata;
         struct plugin *plugin = TAKE_PTR(credential->plugin);
-        int r = brought ? succeeded(credential, brought) : renewal_failed(credential, why);
+        int r = brought ? renewal_succeeded(credential, brought) : renewal_failed(credential, why);
 
         plugin_free(plugin);
         if (r < 0 && !credential->child->stopping)

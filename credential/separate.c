@@ -9,7 +9,7 @@
 #include "kubeconfig/secret.h"
 #include "json/json.h"
 
-static bool both(const char *a, const char *b)
+static bool same_and_set(const char *a, const char *b)
 {
         return a[0] && strcmp(a, b) == 0;
 }
@@ -50,29 +50,30 @@ static bool same_account(const struct kubeconfig *own, const struct kubeconfig *
 {
         _cleanup_json_ cJSON *ours = read_claims(own->token), *theirs = read_claims(other->token);
 
-        return both(json_text(ours, "sub"), json_text(theirs, "sub")) &&
-               (both(json_text(ours, "iss"), json_text(theirs, "iss")) || both(own->server, other->server));
+        return same_and_set(json_text(ours, "sub"), json_text(theirs, "sub")) &&
+               (same_and_set(json_text(ours, "iss"), json_text(theirs, "iss")) ||
+                same_and_set(own->server, other->server));
 }
 
 /* What both have, for people: "the same token"; NULL: nothing. */
 static const char *shared_access(const struct kubeconfig *own, const struct kubeconfig *other)
 {
-        if (both(own->token, other->token))
+        if (same_and_set(own->token, other->token))
                 return "the same token";
-        if (both(own->client_key, other->client_key))
+        if (same_and_set(own->client_key, other->client_key))
                 return "the same client key";
         if (same_account(own, other))
                 return "another token of the same account";
         if (own->exec.command && other->exec.command && kubeconfig_exec_equal(&own->exec, &other->exec))
                 return "the same plugin, asked alike";
-        if (both(own->username, other->username) && strcmp(own->password, other->password) == 0)
+        if (same_and_set(own->username, other->username) && strcmp(own->password, other->password) == 0)
                 return "the same user name and password";
         if (has_none(own) && has_none(other) && strcmp(own->server, other->server) == 0)
                 return "the same server, and no credential in either";
         return NULL;
 }
 
-static int refuse(const char *path, const char *shared, struct error *error)
+static int refuse_shared(const char *path, const char *shared, struct error *error)
 {
         return error_set(error, -EINVAL,
                          "%s is the operator's own access to the API server (%s): a handler must "
@@ -86,13 +87,13 @@ int separate_check(const struct kubeconfig *own, const struct kubeconfig *other,
 {
         const char *shared = shared_access(own, other);
 
-        return shared ? refuse(path, shared, error) : 0;
+        return shared ? refuse_shared(path, shared, error) : 0;
 }
 
 /* ---- any file */
 
 /* Without the white space at its end. */
-static bool is_text(const char *bytes, size_t size, const char *text)
+static bool is_same_bytes(const char *bytes, size_t size, const char *text)
 {
         size_t length = strlen(text);
 
@@ -119,9 +120,9 @@ int separate_check_file(const struct kubeconfig *own, const char *path, const ch
         struct kubeconfig other;
         int r;
 
-        if (is_text(bytes, size, own->token) || is_text(bytes, size, own->client_key) ||
+        if (is_same_bytes(bytes, size, own->token) || is_same_bytes(bytes, size, own->client_key) ||
             holds_account(own, bytes, size))
-                return refuse(path, "its token or key", error);
+                return refuse_shared(path, "its token or key", error);
         if (kubeconfig_load(&(struct kubeconfig_options){.path = path}, &other, NULL) < 0)
                 return 0; /* it is something else */
         r = separate_check(own, &other, path, error);

@@ -27,7 +27,7 @@ struct place {
 /* What a shell takes as it stands. Names of objects are others' texts, and bash puts a candidate into the command line unquoted. */
 #define PLAIN_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
 
-static void offer(const char *candidate, const char *what, const char *begun)
+static void print_candidate(const char *candidate, const char *what, const char *begun)
 {
         if (strncmp(candidate, begun, strlen(begun)) != 0 || candidate[strspn(candidate, PLAIN_CHARACTERS)])
                 return;
@@ -45,7 +45,7 @@ static void pass_option(struct place *place, const char *word)
                         place->asking = line->option[i].letter;
 }
 
-static void pass(struct place *place, const char *word)
+static void pass_word(struct place *place, const char *word)
 {
         if (place->asking) {
                 if (place->asking == 'r')
@@ -83,7 +83,7 @@ static void offer_watches(const struct place *place, const char *begun)
 
         /* Those with an owner are watches of what objects own: no verb takes them. */
         cJSON_ArrayForEach(watch, json_member(status, "watches")) if (!json_text(watch, "owner")[0])
-                offer(json_text(watch, "name"), json_text(watch, "kind"), begun);
+                print_candidate(json_text(watch, "name"), json_text(watch, "kind"), begun);
 }
 
 static void offer_listed(const struct place *place, const cJSON *status, const char *list, const char *begun)
@@ -95,7 +95,7 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
         cJSON_ArrayForEach(item, json_member(status, list))
         {
                 if (strcmp(json_text(item, "watch"), place->watch) == 0)
-                        offer(json_text(item, "key"), NULL, begun);
+                        print_candidate(json_text(item, "key"), NULL, begun);
         }
 }
 
@@ -106,7 +106,7 @@ static void offer_keys(const struct place *place, const char *begun)
         const cJSON *key;
 
         cJSON_ArrayForEach(key, json_member(answer, "keys"))
-                offer(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
+                print_candidate(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
 }
 
 static void offer_troubled(const struct place *place, enum word word, const char *begun)
@@ -124,7 +124,7 @@ static void offer_troubled(const struct place *place, enum word word, const char
 static void offer_each(const char *const *candidate, const char *begun)
 {
         for (; *candidate; candidate++)
-                offer(*candidate, NULL, begun);
+                print_candidate(*candidate, NULL, begun);
 }
 
 static void offer_word(const struct place *place, enum word word, const char *begun)
@@ -165,14 +165,14 @@ static void offer_options(const struct place *place, const char *begun)
                 snprintf(name, sizeof(name), "--%s", option->name);
                 if (strchr(place->line->always, option->letter) ||
                     (place->verb && strchr(place->verb->options, option->letter)))
-                        offer(name, NULL, begun);
+                        print_candidate(name, NULL, begun);
         }
 }
 
 static void offer_verbs(const struct place *place, const char *begun)
 {
         for (size_t i = 0; i < place->line->verb_count; i++)
-                offer(place->line->verb[i].name, place->line->verb[i].what, begun);
+                print_candidate(place->line->verb[i].name, place->line->verb[i].what, begun);
 }
 
 #define PATIENCE_SECONDS 2
@@ -191,7 +191,7 @@ int ctl_complete(const struct command_line *line, const char *runtime_directory,
         (void)sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL);
         (void)alarm(PATIENCE_SECONDS);
         for (int i = 0; i + 1 < count; i++)
-                pass(&place, word[i]);
+                pass_word(&place, word[i]);
         if (place.asking)
                 offer_word(&place, find_option(line, place.asking)->word, begun);
         else if (begun[0] == '-' && !place.over)

@@ -186,7 +186,8 @@ static void list_unknown(const cJSON *status, struct text *text)
 
 #define LOOK_AGAIN_MSEC 200
 
-static int tell_end(const struct consent *consent, const cJSON *status, const cJSON *list, uint64_t left)
+static int print_outcome(const struct consent *consent, const cJSON *status, const cJSON *list,
+                         uint64_t left)
 {
         _cleanup_text_ struct text unknown = TEXT_EMPTY, message = TEXT_EMPTY;
         bool done = ctl_is(status, "uninstalled");
@@ -219,7 +220,7 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
                 list = list_held(status, &left);
                 moved = left < before ? now : moved;
                 if (ctl_is(status, "uninstalled") || now - moved >= timeout_usec)
-                        return tell_end(consent, status, list, left);
+                        return print_outcome(consent, status, list, left);
                 (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
         }
 }

@@ -96,7 +96,7 @@ static const struct ctl_option option[] = {
 
 _Static_assert(ELEMENTS(option) < LETTERS, "one letter more, for the end");
 
-static int usage(const char *text)
+static int ctl_usage(const char *text)
 {
         fprintf(stderr, "reconciledctl: %s\nTry 'reconciledctl --help'.\n", text);
         return EXIT_CODE_USAGE;
@@ -183,13 +183,13 @@ static int by_hand(const struct options *options, const char *command, char **ar
 static int verb_retry(const struct options *options, int count, char **argument)
 {
         if (options->all && (options->all_failed || count != 1))
-                return usage("retry --all takes one watch");
+                return ctl_usage("retry --all takes one watch");
         if (options->all_failed && count > 1)
-                return usage("retry --all-failed takes one watch, or none for all of them");
+                return ctl_usage("retry --all-failed takes one watch, or none for all of them");
         if (options->all || options->all_failed)
                 return ctl_retry_many(options->runtime_directory, options->all, argument, options->json);
         return count == 2 ? by_hand(options, "retry", argument, "runs as soon as a worker is free")
-                          : usage("retry takes a watch and a key (namespace/name)");
+                          : ctl_usage("retry takes a watch and a key (namespace/name)");
 }
 
 static int verb_release(const struct options *options, int count _unused_, char **argument)
@@ -198,7 +198,8 @@ static int verb_release(const struct options *options, int count _unused_, char 
                 return by_hand(options, "release", argument,
                                "is neither in quarantine nor doubtful any more");
         if (!options->why)
-                return usage("release --finalizer needs --reason TEXT: why, which the operator's log keeps");
+                return ctl_usage(
+                        "release --finalizer needs --reason TEXT: why, which the operator's log keeps");
         return ctl_release_finalizer(options->runtime_directory, argument, options->why,
                                      &(struct consent){.yes = options->yes, .json = options->json});
 }
@@ -237,13 +238,13 @@ static int verb_run(const struct options *options, int count, char **argument)
         struct ctl_run_options run = options->run;
 
         if (count > 0 && !run.tty)
-                return usage(
+                return ctl_usage(
                         "run takes a command with --tty only; --object says what the handler is run for");
         run.command = count > 0 ? argument : NULL;
         run.json = options->json;
         return run.object || run.watch
                        ? ctl_run(&run)
-                       : usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
+                       : ctl_usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
 }
 
 static int verb_replay(const struct options *options, int count _unused_, char **argument)
@@ -263,7 +264,7 @@ static int verb_init(const struct options *options, int count _unused_, char **a
         if (plural && init.kind &&
             (strncmp(options->rbac.plural[0], init.kind, strlen(init.kind)) != 0 ||
              options->rbac.plural[0] + strlen(init.kind) != plural))
-                return usage("--plural of init is for the kind of --kind");
+                return ctl_usage("--plural of init is for the kind of --kind");
         init.folder = argument[0];
         init.plural = plural ? plural + 1 : NULL;
         init.finalizer = options->finalizer;
@@ -419,11 +420,11 @@ static int run_verb(const struct options *options, int count, char **word)
         return EXIT_CODE_USAGE;
 }
 
-static int take_duration(uint64_t *duration, const char *text, const char *mistake)
+static int read_duration_option(uint64_t *duration, const char *text, const char *mistake)
 {
         int r = duration_parse(text, duration);
 
-        return r < 0 || *duration < DURATION_LEAST || *duration > USEC_PER_HOUR ? usage(mistake) : 0;
+        return r < 0 || *duration < DURATION_LEAST || *duration > USEC_PER_HOUR ? ctl_usage(mistake) : 0;
 }
 
 static int take_format(struct options *options, const char *text)
@@ -431,8 +432,9 @@ static int take_format(struct options *options, const char *text)
         options->json = strcmp(text, "json") == 0;
         options->yaml = strcmp(text, "yaml") == 0;
         options->wide = strcmp(text, "wide") == 0;
-        return options->json || options->yaml || options->wide ? 0
-                                                               : usage("--output takes wide, json or yaml");
+        return options->json || options->yaml || options->wide
+                       ? 0
+                       : ctl_usage("--output takes wide, json or yaml");
 }
 
 static int take_plural(struct options *options, const char *text)
@@ -440,7 +442,7 @@ static int take_plural(struct options *options, const char *text)
         const char *equals = strchr(text, '=');
 
         if (!equals || equals == text || !equals[1] || options->rbac.plural_count == RBAC_PLURALS_MAX)
-                return usage("--plural takes Kind=plural");
+                return ctl_usage("--plural takes Kind=plural");
         options->rbac.plural[options->rbac.plural_count++] = text;
         return 0;
 }
@@ -448,7 +450,7 @@ static int take_plural(struct options *options, const char *text)
 static int take_field(struct options *options, const char *text)
 {
         if (options->init.field_count == INIT_FIELDS_MAX)
-                return usage("--field: there are too many; write them into deploy/crd.yaml");
+                return ctl_usage("--field: there are too many; write them into deploy/crd.yaml");
         options->init.field[options->init.field_count++] = text;
         return 0;
 }
@@ -456,7 +458,7 @@ static int take_field(struct options *options, const char *text)
 static int take_crd(struct options *options, const char *text)
 {
         if (options->rbac.crd_count == RBAC_PLURALS_MAX)
-                return usage("--crd is given too often");
+                return ctl_usage("--crd is given too often");
         options->rbac.crd[options->rbac.crd_count++] = text;
         return 0;
 }
@@ -476,11 +478,11 @@ static int take_option(struct options *options, int letter, const char *text)
         else if (place)
                 *(bool *)place = true;
         else if (letter == 'i')
-                return take_duration(&options->interval_usec, text,
-                                     "--interval takes a duration from 100ms to 1h");
+                return read_duration_option(&options->interval_usec, text,
+                                            "--interval takes a duration from 100ms to 1h");
         else if (letter == 't')
-                return take_duration(&options->timeout_usec, text,
-                                     "--timeout takes a duration from 100ms to 1h");
+                return read_duration_option(&options->timeout_usec, text,
+                                            "--timeout takes a duration from 100ms to 1h");
         else if (letter == 'o')
                 return take_format(options, text);
         else if (letter == 'F')

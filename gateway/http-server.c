@@ -71,7 +71,7 @@ static void answer_text(struct answer *answer, unsigned status, const char *text
                 (struct answer){.status = status, .body = text, .size = strlen(text), .type = "text/plain"};
 }
 
-static void answer_health(const struct gateway_server *server, struct answer *answer, bool ready)
+static void serve_health(const struct gateway_server *server, struct answer *answer, bool ready)
 {
         static char text[sizeof(server->report->reason) + 8];
         const char *reason;
@@ -99,7 +99,7 @@ static void answer_metrics(struct gateway_server *server, struct MHD_Connection 
         }
         /* Old numbers look like live ones: better none. */
         if (!report_is_live(server->report, &reason)) {
-                answer_health(server, answer, false);
+                serve_health(server, answer, false);
                 return;
         }
         open = accept && strstr(accept, "application/openmetrics-text");
@@ -129,9 +129,9 @@ static void find_answer(struct gateway_server *server, struct MHD_Connection *co
                 answer->header = MHD_HTTP_HEADER_ALLOW;
                 answer->value = "GET, HEAD";
         } else if (strcmp(url, "/healthz") == 0 || strcmp(url, "/livez") == 0) {
-                answer_health(server, answer, false);
+                serve_health(server, answer, false);
         } else if (strcmp(url, "/readyz") == 0) {
-                answer_health(server, answer, true);
+                serve_health(server, answer, true);
         } else if (strcmp(url, "/metrics") == 0) {
                 answer_metrics(server, connection, answer);
         } else {

@@ -61,7 +61,7 @@ static int trim_gateway(struct gateway *gateway, const struct message_config_gat
         return r;
 }
 
-static int set_up(struct gateway *gateway, const struct message_config_gateway *config)
+static int gateway_set_up(struct gateway *gateway, const struct message_config_gateway *config)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
@@ -100,7 +100,7 @@ static int on_gateway_config(struct child *child, struct message **message)
 
         if ((*message)->type != MESSAGE_CONFIG_GATEWAY || gateway->server.loop.daemon)
                 return -EPROTO;
-        return set_up(gateway, &(*message)->config_gateway);
+        return gateway_set_up(gateway, &(*message)->config_gateway);
 }
 
 static int on_metrics(struct gateway *gateway, const struct message_metrics *metrics)
@@ -151,7 +151,7 @@ static void gateway_done(struct gateway *gateway)
         child_done(&gateway->child);
 }
 
-static int check_certificate(const char *certificate_file, const char *key_file)
+static int try_certificate(const char *certificate_file, const char *key_file)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = tls_start(certificate_file, key_file, &error);
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         int r;
 
         if (argc == 4 && strcmp(argv[1], "--check-certificate") == 0)
-                return check_certificate(argv[2], argv[3]);
+                return try_certificate(argv[2], argv[3]);
         r = child_init(&gateway.child, &gateway_operations, argc, argv);
         if (r < 0) {
                 child_done(&gateway.child);

@@ -52,7 +52,7 @@ static void pair_done(struct pair *pair)
         datum_done(&pair->key);
 }
 
-static int read_pem(const char *path, gnutls_datum_t *ret, struct error *error)
+static int read_tls_file(const char *path, gnutls_datum_t *ret, struct error *error)
 {
         char *data;
         size_t size;
@@ -108,13 +108,13 @@ static int check_pair(struct pair *pair, struct error *error)
         return 0;
 }
 
-static int read_pair(struct pair *ret, struct error *error)
+static int read_certificate_pair(struct pair *ret, struct error *error)
 {
         struct pair pair = {0};
-        int r = read_pem(tls.certificate_file, &pair.certificate, error);
+        int r = read_tls_file(tls.certificate_file, &pair.certificate, error);
 
         if (r >= 0)
-                r = read_pem(tls.key_file, &pair.key, error);
+                r = read_tls_file(tls.key_file, &pair.key, error);
         if (r >= 0)
                 r = check_pair(&pair, error);
         if (r < 0) {
@@ -136,7 +136,7 @@ static struct stamp stamp(const char *path)
         return (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim};
 }
 
-static bool same(const struct stamp *a, const struct stamp *b)
+static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
 {
         return a->device == b->device && a->inode == b->inode && a->size == b->size &&
                a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
@@ -147,7 +147,7 @@ static bool has_changed(void)
 {
         struct stamp certificate = stamp(tls.certificate_file), key = stamp(tls.key_file);
 
-        if (same(&certificate, &tls.certificate_stamp) && same(&key, &tls.key_stamp))
+        if (is_same_stamp(&certificate, &tls.certificate_stamp) && is_same_stamp(&key, &tls.key_stamp))
                 return false;
         tls.certificate_stamp = certificate;
         tls.key_stamp = key;
@@ -167,7 +167,7 @@ static void tell_untimely(void)
         tls.told = why;
 }
 
-static void keep_former(const char *why)
+static void keep_former_pair(const char *why)
 {
         tls.stale = true;
         log_write(LOG_WARNING, MESSAGE_ID_CERTIFICATE_STALE, NULL,
@@ -179,13 +179,13 @@ static void read_anew(void)
         _cleanup_error_ struct error error = ERROR_NONE;
         struct pair pair;
 
-        if (read_pair(&pair, &error) < 0) {
-                keep_former(error_message(&error));
+        if (read_certificate_pair(&pair, &error) < 0) {
+                keep_former_pair(error_message(&error));
                 return;
         }
         if (untimely(&pair) && !untimely(&tls.pair)) {
                 (void)error_set(&error, -EINVAL, "%s %s", tls.certificate_file, untimely(&pair));
-                keep_former(error_message(&error));
+                keep_former_pair(error_message(&error));
                 pair_done(&pair);
                 return;
         }
@@ -224,7 +224,7 @@ static int make_chain(gnutls_pcert_st **ret, unsigned *ret_count)
         return 0;
 }
 
-static int make_key(gnutls_privkey_t *ret)
+static int generate_key(gnutls_privkey_t *ret)
 {
         gnutls_privkey_t key;
         int r = gnutls_privkey_init(&key);
@@ -247,7 +247,7 @@ static int retrieve(gnutls_session_t session _unused_, const struct gnutls_cert_
         gnutls_privkey_t own;
 
         tls_refresh();
-        if (make_key(&own) < 0)
+        if (generate_key(&own) < 0)
                 return -1;
         if (make_chain(chain, count) < 0) {
                 gnutls_privkey_deinit(own);
@@ -274,7 +274,7 @@ int tls_start(const char *certificate_file, const char *key_file, struct error *
         if (!tls.certificate_file || !tls.key_file)
                 return error_set(error, -ENOMEM, "no memory");
         (void)has_changed();
-        return read_pair(&tls.pair, error);
+        return read_certificate_pair(&tls.pair, error);
 }
 
 bool tls_is_used(void)

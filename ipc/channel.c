@@ -120,13 +120,13 @@ static int update_events(struct channel *channel)
                                                                       (channel->writing ? EPOLLOUT : 0));
 }
 
-static int watch_writable(struct channel *channel, bool enabled)
+static int channel_watch_writable(struct channel *channel, bool enabled)
 {
         channel->writing = enabled;
         return update_events(channel);
 }
 
-static void drop_first(struct channel *channel)
+static void drop_sent(struct channel *channel)
 {
         struct packet *packet = channel->first;
 
@@ -150,7 +150,7 @@ static int send_queued(struct channel *channel)
                 if (sent < 0)
                         return (int)sent;
                 channel->waiting_since = monotonic_usec(channel);
-                drop_first(channel);
+                drop_sent(channel);
         }
         return 1;
 }
@@ -175,7 +175,7 @@ static int enqueue_packet(struct channel *channel, const void *bytes, size_t siz
                 channel->first = packet;
         channel->last = packet;
         channel->queued += size;
-        return watch_writable(channel, true);
+        return channel_watch_writable(channel, true);
 }
 
 static int send_packet(struct channel *channel, const void *packet, size_t size)
@@ -295,7 +295,7 @@ static int on_channel_pause_over(sd_event_source *source _unused_, uint64_t usec
         struct channel *channel = userdata;
 
         if (!channel->closed)
-                (void)watch_writable(channel, true);
+                (void)channel_watch_writable(channel, true);
         return 0;
 }
 
@@ -312,10 +312,10 @@ static void pause_writing(struct channel *channel)
         if (r >= 0)
                 r = sd_event_source_set_enabled(channel->pause, SD_EVENT_ONESHOT);
         if (r >= 0)
-                (void)watch_writable(channel, false);
+                (void)channel_watch_writable(channel, false);
 }
 
-static void on_writable(struct channel *channel)
+static void on_channel_writable(struct channel *channel)
 {
         int r = send_queued(channel);
 
@@ -328,7 +328,7 @@ static void on_writable(struct channel *channel)
                 return;
         }
         drop_queue(channel);
-        watch_writable(channel, false);
+        channel_watch_writable(channel, false);
         if (r > 0 && channel->callbacks.on_drained)
                 channel->callbacks.on_drained(channel, channel->userdata);
 }
@@ -423,13 +423,13 @@ static void receive_some(struct channel *channel)
                 channel->quota = count > 0 ? count : 1;
 }
 
-static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents, void *userdata)
+static int on_channel_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents, void *userdata)
 {
         struct channel *channel = userdata;
 
         channel->references++;
         if (revents & EPOLLOUT)
-                on_writable(channel);
+                on_channel_writable(channel);
         if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 receive_some(channel);
         channel_unref(channel);
@@ -479,7 +479,7 @@ int channel_new(sd_event *event, int fd, enum role local, enum role remote,
                 .userdata = userdata,
                 .quota = 1,
         };
-        r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_io, channel);
+        r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_channel_io, channel);
         if (r < 0) {
                 channel_free(channel);
                 return r;

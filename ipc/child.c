@@ -65,7 +65,7 @@ static uint64_t config_heartbeat(const struct message *message)
         }
 }
 
-static void child_stop(struct child *child, uint64_t grace_usec)
+static void take_stop(struct child *child, uint64_t grace_usec)
 {
         if (child->stopping && grace_usec > 0)
                 return;
@@ -83,7 +83,7 @@ static int on_parent_message(struct channel *channel, struct message **message, 
         int r;
 
         if ((*message)->type == MESSAGE_STOP) {
-                child_stop(child, (*message)->stop.grace_usec);
+                take_stop(child, (*message)->stop.grace_usec);
                 return 0;
         }
         if (!as_config(*message)) {
@@ -174,7 +174,7 @@ void child_beat(struct child *child)
 
 /* Once for each time of rest: what a crowd of objects needed is of no use until the next one. A heartbeat
  * alone takes a tenth of that. */
-static void rest_if_idle(struct child *child)
+static void child_rest_if_idle(struct child *child)
 {
         uint64_t cpu = cpu_usec();
         bool idle = cpu - child->cpu_usec < IDLE_CPU_USEC;
@@ -194,7 +194,7 @@ static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *u
         struct child *child = userdata;
         int r;
 
-        rest_if_idle(child);
+        child_rest_if_idle(child);
         (void)send_heartbeat(child); /* a failure shows as a missing heartbeat */
         r = sd_event_source_set_time_relative(source, child->heartbeat_usec);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -286,14 +286,14 @@ static int on_terminate(sd_event_source *source _unused_, const struct signalfd_
         struct child *child = userdata;
 
         if (info->ssi_pid == (uint32_t)child->parent)
-                child_stop(child, 0);
+                take_stop(child, 0);
         else if (!child->stopping)
                 (void)child_send(child, MESSAGE_SIGNALLED,
                                  &(struct message_signalled){info->ssi_pid, info->ssi_uid});
         return 0;
 }
 
-static void tell_assertion(const char *text, void *userdata)
+static void child_tell_assertion(const char *text, void *userdata)
 {
         struct child *child = userdata;
         const struct message_fatal fatal = {.exit_code = EXIT_CODE_SOFTWARE, .reason = text};
@@ -304,7 +304,7 @@ static void tell_assertion(const char *text, void *userdata)
         log_done();
 }
 
-static int set_up(struct child *child)
+static int child_set_up(struct child *child)
 {
         struct message_hello hello = {
                 .version = PROTOCOL_VERSION,
@@ -330,7 +330,7 @@ static int set_up(struct child *child)
                 r = channel_new(child->event, CHILD_CHANNEL_FD, child->operations->role, ROLE_SUPERVISOR,
                                 &callbacks, child, &child->channel);
         if (r >= 0)
-                assertion_on_failure(tell_assertion, child);
+                assertion_on_failure(child_tell_assertion, child);
         return r < 0 ? r : child_send(child, MESSAGE_HELLO, &hello);
 }
 
@@ -350,7 +350,7 @@ int child_init(struct child *child, const struct child_operations *operations, i
         }
         r = log_init(target, operations->log_role);
         if (r >= 0)
-                r = set_up(child);
+                r = child_set_up(child);
         if (r < 0 && r != -ESRCH)
                 log_error("cannot start: %s", strerror(-r));
         return r;

@@ -113,7 +113,7 @@ static void log_format_journal(struct text *out, const struct log_record *record
 
 /* ---- stderr */
 
-static void append_time(struct text *out, uint64_t realtime, bool with_date)
+static void write_time(struct text *out, uint64_t realtime, bool with_date)
 {
         time_t seconds = (time_t)(realtime / USEC_PER_SEC);
         struct tm tm;
@@ -139,7 +139,7 @@ static void short_name(const char *name, char *ret, size_t size)
         ret[i] = '\0';
 }
 
-static void json_member(struct text *out, const char *name, const char *value)
+static void log_member(struct text *out, const char *name, const char *value)
 {
         if (!value || !value[0])
                 return;
@@ -155,20 +155,20 @@ static void log_format_json(struct text *out, const struct log_record *record)
 
         split_key(record, &object);
         text_append_string(out, "{\"time\":\"");
-        append_time(out, record->realtime, true);
+        write_time(out, record->realtime, true);
         text_append_string(out, "Z\"");
-        json_member(out, "level", level_name(record->priority));
-        json_member(out, "role", record->role);
-        json_member(out, "message_id", record->message_id);
-        json_member(out, "message", record->message);
+        log_member(out, "level", level_name(record->priority));
+        log_member(out, "role", record->role);
+        log_member(out, "message_id", record->message_id);
+        log_member(out, "message", record->message);
         for (const struct log_field *field = record->field; field && field->name; field++) {
                 char name[64];
 
                 short_name(field->name, name, sizeof(name));
-                json_member(out, name, field->value);
+                log_member(out, name, field->value);
         }
-        json_member(out, "namespace", object.namespace_name);
-        json_member(out, "name", object.name);
+        log_member(out, "namespace", object.namespace_name);
+        log_member(out, "name", object.name);
         text_append_string(out, "}\n");
 }
 
@@ -177,7 +177,7 @@ static void log_format_text(struct text *out, const struct log_record *record)
         const char *separator = " (";
         size_t start;
 
-        append_time(out, record->realtime, false);
+        write_time(out, record->realtime, false);
         text_printf(out, " %s %s: ", record->role, level_name(record->priority));
         start = out->size;
         text_append_string(out, record->message);
@@ -373,13 +373,13 @@ static int write_bytes(const char *data, size_t size)
                    */
 }
 
-static void watch_writable(bool enabled)
+static void log_watch_writable(bool enabled)
 {
         if (self.source)
                 sd_event_source_set_enabled(self.source, enabled ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-static void tell_dropped(void)
+static void log_tell_dropped(void)
 {
         uint64_t dropped = self.dropped - self.dropped_told;
 
@@ -393,13 +393,13 @@ static void tell_dropped(void)
         self.telling = false;
 }
 
-static void drain(void)
+static void send_waiting(void)
 {
         while (self.first) {
                 struct line *line = self.first;
 
                 if (write_bytes(line->data, line->size) == -EAGAIN) {
-                        watch_writable(true);
+                        log_watch_writable(true);
                         return;
                 }
                 self.first = line->next;
@@ -408,8 +408,8 @@ static void drain(void)
                 self.queued -= line->size;
                 free(line);
         }
-        watch_writable(false);
-        tell_dropped();
+        log_watch_writable(false);
+        log_tell_dropped();
 }
 
 static void enqueue_line(const char *data, size_t size)
@@ -505,15 +505,15 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
                 enqueue_line(out->data, out->size);
         keep_usual(message);
         keep_usual(out);
-        drain();
+        send_waiting();
 }
 
 /* ---- the loop */
 
-static int on_writable(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
-                       void *userdata _unused_)
+static int on_log_writable(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
+                           void *userdata _unused_)
 {
-        drain();
+        send_waiting();
         return 0;
 }
 
@@ -523,12 +523,12 @@ int log_attach(sd_event *event)
 
         if (self.fd < 0)
                 return 0;
-        r = sd_event_add_io(event, &self.source, self.fd, EPOLLOUT, on_writable, NULL);
+        r = sd_event_add_io(event, &self.source, self.fd, EPOLLOUT, on_log_writable, NULL);
         if (r == -EPERM)
                 return 0; /* a regular file never makes us wait */
         if (r < 0)
                 return r;
-        watch_writable(self.first != NULL);
+        log_watch_writable(self.first != NULL);
         return 0;
 }
 
@@ -552,13 +552,13 @@ void log_done(void)
         uint64_t deadline = clock_boottime_usec() + DONE_USEC;
 
         self.source = sd_event_source_disable_unref(self.source);
-        drain();
+        send_waiting();
         while (self.first && clock_boottime_usec() < deadline) {
                 struct pollfd pollfd = {.fd = self.fd, .events = POLLOUT};
 
                 if (poll(&pollfd, 1, 50) < 0 && errno != EINTR)
                         break;
-                drain();
+                send_waiting();
         }
         wait_until_taken(deadline);
         while (self.first) {

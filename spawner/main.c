@@ -37,7 +37,7 @@ struct order {
 
 /* ---- starting */
 
-static void reset_signals(void)
+static void reset_all_signals(void)
 {
         sigset_t none;
 
@@ -66,14 +66,14 @@ static int become(void *userdata)
         if (order->fd == place ? fcntl(place, F_SETFD, 0) < 0 : dup2(order->fd, place) < 0)
                 _exit(127);
         sys_close_from(asked ? STDERR_FILENO + 1 : CHANNEL_FD + 1);
-        reset_signals();
+        reset_all_signals();
         execve(order->argument[0], order->argument,
                asked && !program->needs_environment ? nothing : environ);
         _exit(127);
 }
 
 /* As a fork, but that the new process is the supervisor's child. */
-static int start_program(struct order *order)
+static int fork_program(struct order *order)
 {
         static char stack[STACK_SIZE] __attribute__((aligned(64)));
         const struct spawner_program_info *program = spawner_program(order->request.program);
@@ -116,7 +116,7 @@ static int can_read(const struct order *order)
         if (pid < 0)
                 return -errno;
         if (pid == 0) {
-                reset_signals();
+                reset_all_signals();
                 alarm(CAN_READ_SEC);
                 if (take_rights_of(order->argument[1], order->request.uid, order->request.gid) < 0)
                         _exit(2);
@@ -129,14 +129,14 @@ static int can_read(const struct order *order)
         return WEXITSTATUS(status) > 1 ? -EPERM : WEXITSTATUS(status);
 }
 
-static int carry_out(struct order *order)
+static int carry_out_order(struct order *order)
 {
         switch (order->request.order) {
         case SPAWNER_PING:
                 return 0;
         case SPAWNER_START:
         case SPAWNER_ASK:
-                return start_program(order);
+                return fork_program(order);
         case SPAWNER_CAN_READ:
                 return can_read(order);
         default:
@@ -173,7 +173,7 @@ static void take_descriptor(struct order *order, struct msghdr *message)
 }
 
 /* 1: a request; 0: the supervisor is gone. */
-static int receive(struct order *order)
+static int receive_order(struct order *order)
 {
         union {
                 struct cmsghdr header;
@@ -203,8 +203,9 @@ static int serve_orders(void)
         static struct order order;
         int r;
 
-        while ((r = receive(&order)) > 0) {
-                struct spawner_answer answer = {.serial = order.request.serial, .result = carry_out(&order)};
+        while ((r = receive_order(&order)) > 0) {
+                struct spawner_answer answer = {.serial = order.request.serial,
+                                                .result = carry_out_order(&order)};
 
                 if (order.fd >= 0)
                         close(order.fd);

@@ -19,7 +19,7 @@
 
 /* ---- when it is called again */
 
-static void settle(void *userdata)
+static void on_settle_effect(void *userdata)
 {
         turn_settle_soon(userdata);
 }
@@ -47,7 +47,7 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         return 0;
 }
 
-static void wake(void *userdata, enum controller_wake what, uint64_t at)
+static void on_wake_effect(void *userdata, enum controller_wake what, uint64_t at)
 {
         static const struct {
                 sd_event_time_handler_t handler;
@@ -80,7 +80,7 @@ static void wake(void *userdata, enum controller_wake what, uint64_t at)
                                  strerror(-r));
 }
 
-static int on_idle(sd_event_source *source _unused_, void *userdata)
+static int on_queue_idle(sd_event_source *source _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
 
@@ -93,7 +93,7 @@ static void idle(void *userdata)
 {
         struct supervisor *supervisor = userdata;
 
-        if (turn_when_idle(supervisor, &supervisor->idle_source, on_idle) < 0)
+        if (turn_when_idle(supervisor, &supervisor->idle_source, on_queue_idle) < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "no memory for an event source");
 }
@@ -110,7 +110,7 @@ static int on_next_page(sd_event_source *source _unused_, void *userdata)
 static void next_page(void *userdata, struct watch *watch)
 {
         struct supervisor *supervisor = userdata;
-        sd_event_source **source = &place_of(watch)->owed_source;
+        sd_event_source **source = &watch_place_of(watch)->owed_source;
         int r = 0;
 
         if (!*source) {
@@ -212,7 +212,7 @@ static bool channel_has_room(const void *userdata _unused_, const struct watch *
 
 static int health(void *userdata _unused_, struct watch *watch)
 {
-        return place_of(watch)->heard.health == WATCH_HEALTHY ? health_review(watch) : 0;
+        return watch_place_of(watch)->heard.health == WATCH_HEALTHY ? health_review(watch) : 0;
 }
 
 static void write_log(void *userdata _unused_, int priority, const char *message_id,
@@ -243,8 +243,8 @@ static uint64_t make_random(void *userdata _unused_)
 }
 
 const struct controller_effects supervisor_effects = {
-        .settle = settle,
-        .wake = wake,
+        .settle = on_settle_effect,
+        .wake = on_wake_effect,
         .idle = idle,
         .next_page = next_page,
         .batch = batch,

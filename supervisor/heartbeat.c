@@ -64,7 +64,7 @@ static bool check_child(struct child_slot *child, uint64_t now, uint64_t *longes
 }
 
 /* Once for each time of rest: gives back the memory that a crowd of runs has taken. */
-static void rest_if_idle(struct supervisor *supervisor)
+static void supervisor_rest_if_idle(struct supervisor *supervisor)
 {
         uint64_t runs = 0;
 
@@ -107,7 +107,7 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         gateway_tell(supervisor);
         if (ledger_clock_is_stale(supervisor))
                 state_folder_note_time(supervisor);
-        rest_if_idle(supervisor);
+        supervisor_rest_if_idle(supervisor);
         effects_tell_time(supervisor);
         controller_see_clock(&supervisor->controller);
         r = sd_event_source_set_time_relative(source, until_next_check(supervisor->config, longest));

@@ -28,7 +28,7 @@ static void block_signals(void)
 }
 
 /* The children see the end of their channels, and end as well. */
-static void tell_assertion(const char *text, void *userdata _unused_)
+static void supervisor_tell_assertion(const char *text, void *userdata _unused_)
 {
         log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL, LOG_FIELDS({"RECONCILED_CHILD", "supervisor"}),
                   "%s; the operator ends with exit code %d (%s): this is a bug, please report it", text,
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
         int r;
 
         block_signals();
-        assertion_on_failure(tell_assertion, NULL);
+        assertion_on_failure(supervisor_tell_assertion, NULL);
         sys_set_not_dumpable();
         sys_set_no_new_privileges(); /* what a handler or a plugin runs gets no more rights than we have */
         r = options_parse(argc, argv, &options);

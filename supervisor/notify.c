@@ -32,7 +32,7 @@ static void one_line(char *text)
 }
 
 /* The watch with the worst health. */
-static const struct watch *worst(const struct supervisor *supervisor)
+static const struct watch *worst_watch(const struct supervisor *supervisor)
 {
         const struct watch *found = NULL;
 
@@ -55,7 +55,7 @@ static void describe_following(const struct supervisor_lead *lead, char *buffer,
 static void describe_state(const struct supervisor *supervisor, char *buffer, size_t size)
 {
         struct queue_counts counts = assign_count(&supervisor->controller, NULL);
-        const struct watch *trouble = worst(supervisor);
+        const struct watch *trouble = worst_watch(supervisor);
         size_t synced = 0, paused = 0, watches = supervisor->controller.watch_count, used;
         uint64_t quarantined = configured_count_quarantined(supervisor);
 
@@ -85,7 +85,7 @@ static void describe_state(const struct supervisor *supervisor, char *buffer, si
         if (trouble && used < size)
                 used += (size_t)snprintf(buffer + used, size - used, "; watch %s %s: %.400s",
                                          trouble->config->name, watch_health_name(trouble->health),
-                                         place_of(trouble)->degraded_reason);
+                                         watch_place_of(trouble)->degraded_reason);
         if (supervisor->reload.refused[0] && used < size)
                 snprintf(buffer + used, size - used, "; not reloaded, the old configuration is in force: %s",
                          supervisor->reload.refused);

@@ -54,14 +54,14 @@ static char *folder_from(const char *given, const char *variable, const char *fa
         return given ? strdup(value) : strndup(value, strcspn(value, ":"));
 }
 
-static int usage(const char *text, const char *argument)
+static int options_usage(const char *text, const char *argument)
 {
         fprintf(stderr, "reconciled: %s%s%s\nTry 'reconciled --help'.\n", text, argument ? ": " : "",
                 argument ? argument : "");
         return -EINVAL;
 }
 
-static int no_memory(void)
+static int options_no_memory(void)
 {
         fputs("reconciled: no memory\n", stderr);
         return -ENOMEM;
@@ -71,17 +71,17 @@ static int finish_options(struct options *options, const char *state, const char
                           const char *record)
 {
         if (record && record[0] != '/')
-                return usage("--record must be absolute", record);
+                return options_usage("--record must be absolute", record);
         if (record && !(options->record = strdup(record)))
-                return no_memory();
+                return options_no_memory();
         options->state_directory = folder_from(state, "STATE_DIRECTORY", RECONCILED_STATEDIR);
         options->runtime_directory = folder_from(runtime, "RUNTIME_DIRECTORY", RECONCILED_RUNDIR);
         if (!options->state_directory || !options->runtime_directory)
-                return no_memory();
+                return options_no_memory();
         if (options->state_directory[0] != '/')
-                return usage("--state-directory must be absolute", options->state_directory);
+                return options_usage("--state-directory must be absolute", options->state_directory);
         if (options->runtime_directory[0] != '/')
-                return usage("--runtime-directory must be absolute", options->runtime_directory);
+                return options_usage("--runtime-directory must be absolute", options->runtime_directory);
         return 0;
 }
 
@@ -98,12 +98,12 @@ int options_parse(int argc, char **argv, struct options *ret)
                         break;
                 case 'l':
                         if (log_target_parse(optarg, &options.log_target) < 0)
-                                return usage("--log takes auto, journal, json or text", optarg);
+                                return options_usage("--log takes auto, journal, json or text", optarg);
                         break;
                 case 'L':
                         if (log_level_parse(optarg, &level) < 0)
-                                return usage("--log-level takes error, warning, notice, info or debug",
-                                             optarg);
+                                return options_usage(
+                                        "--log-level takes error, warning, notice, info or debug", optarg);
                         log_set_level(level);
                         break;
                 case 's':
@@ -131,7 +131,7 @@ int options_parse(int argc, char **argv, struct options *ret)
                         return -EINVAL;
                 }
         if (optind < argc)
-                return usage("unexpected argument", argv[optind]);
+                return options_usage("unexpected argument", argv[optind]);
         r = finish_options(&options, state, runtime, record);
         if (r < 0)
                 options_done(&options);

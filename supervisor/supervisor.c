@@ -46,7 +46,7 @@
 #include "supervisor/teardown.h"
 #include "supervisor/watches/begin-end.h"
 
-static int refuse(int code, const char *what, const struct error *error)
+static int refuse_start(int code, const char *what, const struct error *error)
 {
         char text[8];
 
@@ -235,42 +235,42 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                             config->watch_count);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
-                return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
+                return refuse_start(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
         }
         supervisor->controller.config = config;
         effects_tell_time(supervisor);
         r = configure_can_tell(supervisor, config, &error);
         if (r < 0)
-                return refuse(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
+                return refuse_start(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
         r = init_folders(supervisor, &error);
         if (r < 0)
-                return refuse(r == -EPERM || r == -ENOTDIR ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
-                              "the folders", &error);
+                return refuse_start(r == -EPERM || r == -ENOTDIR ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                                    "the folders", &error);
         r = state_folder_take(supervisor, &error);
         if (r < 0)
-                return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the state folder",
-                              &error);
+                return refuse_start(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the state folder",
+                                    &error);
         r = secrets_begin(supervisor, &error);
         if (r < 0)
-                return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
-                              "the folder for Secrets", &error);
+                return refuse_start(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                                    "the folder for Secrets", &error);
         r = runtime_folder_take(supervisor, &error);
         if (r < 0)
-                return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the runtime directory",
-                              &error);
+                return refuse_start(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                                    "the runtime directory", &error);
         r = access_folder_begin(supervisor, &error);
         if (r < 0)
-                return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                return refuse_start(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
                               "the folder for handlers' credentials", &error);
         r = state_ledger_open(supervisor, life->voids_ledger, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
         if (r < 0)
-                return refuse(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the ledger",
-                              &error);
+                return refuse_start(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                                    "the ledger", &error);
         r = hash_key_begin(supervisor, &error);
         if (r < 0)
-                return refuse(EXIT_CODE_IO, "the key of hashes", &error);
+                return refuse_start(EXIT_CODE_IO, "the key of hashes", &error);
         supervisor->controller.started =
                 life->started > 0 ? life->started : ledger_time(&supervisor->controller);
         supervisor->controller.startup_over = life->startup_over;
@@ -279,15 +279,15 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 r = lead_begin(supervisor);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
-                return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
+                return refuse_start(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
         }
         r = uninstall_load(&supervisor->controller);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
-                return refuse(EXIT_CODE_IO, "the ledger", &error);
+                return refuse_start(EXIT_CODE_IO, "the ledger", &error);
         }
         if (control_start(supervisor, &error) < 0)
-                return refuse(EXIT_CODE_IO, "the control socket", &error);
+                return refuse_start(EXIT_CODE_IO, "the control socket", &error);
         return EXIT_CODE_OK;
 }
 

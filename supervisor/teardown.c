@@ -96,7 +96,7 @@ static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, 
         return 0;
 }
 
-static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_teardown_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
 
@@ -105,7 +105,7 @@ static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, voi
         return arm_teardown(supervisor, KILL_WAIT_USEC, on_give_up);
 }
 
-static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_stop_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct supervisor *supervisor = userdata;
         char who[128];
@@ -116,7 +116,7 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
                 child_describe(&supervisor->child[i], who, sizeof(who));
                 log_warning("the %s did not end in time and is killed", who);
         }
-        return on_kill(source, usec, userdata);
+        return on_teardown_kill(source, usec, userdata);
 }
 
 /* ---- fatal */
@@ -154,7 +154,7 @@ void teardown_begin(struct supervisor *supervisor)
         under_way_blameless(supervisor);
         notify_failed(supervisor->exit_code, supervisor->end.cause);
         signal_all(supervisor, SIGTERM);
-        if (arm_teardown(supervisor, fatal_grace(supervisor), on_kill) < 0)
+        if (arm_teardown(supervisor, fatal_grace(supervisor), on_teardown_kill) < 0)
                 signal_all(supervisor, SIGKILL);
         teardown_continue(supervisor);
 }
@@ -175,7 +175,7 @@ static void stop_rest(struct supervisor *supervisor)
 {
         supervisor_set_phase(supervisor, PHASE_STOPPING_REST);
         stop_kind(supervisor, false, 0);
-        (void)arm_teardown(supervisor, REST_GRACE_USEC, on_grace_over);
+        (void)arm_teardown(supervisor, REST_GRACE_USEC, on_stop_grace_over);
         teardown_continue(supervisor);
 }
 
@@ -196,7 +196,7 @@ void stop_gracefully(struct supervisor *supervisor)
         }
         if (supervisor->phase > PHASE_RUNNING) {
                 log_info("asked to stop again: ending at once");
-                on_kill(NULL, 0, supervisor);
+                on_teardown_kill(NULL, 0, supervisor);
                 return;
         }
         supervisor_set_phase(supervisor, PHASE_STOPPING_WORKERS);
@@ -205,8 +205,8 @@ void stop_gracefully(struct supervisor *supervisor)
         gateway_tell_change(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */
-        if (arm_teardown(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)
-                on_kill(NULL, 0, supervisor);
+        if (arm_teardown(supervisor, grace + FATAL_GRACE_USEC, on_stop_grace_over) < 0)
+                on_teardown_kill(NULL, 0, supervisor);
         teardown_continue(supervisor);
 }
 

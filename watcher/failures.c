@@ -24,7 +24,7 @@ static bool is_worse(const struct failures *failures, const struct failures *fou
         return failures->health != WATCH_HEALTHY && found->refused && !failures->refused;
 }
 
-static const struct failures *worst(const struct watcher *watcher)
+static const struct failures *worst_failures(const struct watcher *watcher)
 {
         const struct failures *found = &watcher->failures;
 
@@ -37,7 +37,7 @@ static const struct failures *worst(const struct watcher *watcher)
         return found;
 }
 
-static int exit_code_of(const struct watcher *watcher, const struct kube_error *error)
+static int failure_exit_code(const struct watcher *watcher, const struct kube_error *error)
 {
         if (watcher->full)
                 return EXIT_CODE_IO;
@@ -56,13 +56,13 @@ static const char *namespace_of(const struct watcher *watcher, const struct fail
 
 static void tell_health(struct watcher *watcher)
 {
-        const struct failures *failures = worst(watcher);
+        const struct failures *failures = worst_failures(watcher);
         struct message_recovered recovered = {.watch = watcher->config->watch};
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
                 .health = failures->health,
                 .exit_code = failures->health == WATCH_FAILED || watcher->full
-                                     ? (uint64_t)exit_code_of(watcher, &failures->last)
+                                     ? (uint64_t)failure_exit_code(watcher, &failures->last)
                                      : 0,
                 .reason = failures->last.message ? failures->last.message : "unknown",
                 .namespace_name = failures->refused ? namespace_of(watcher, failures) : "",
@@ -82,8 +82,8 @@ static void tell_health(struct watcher *watcher)
 
 /* One broken connection is everyday life, and so is an expired token; a refusal by the server is reported
  * at once. Where a resource may be missing, discovery judges its 404. */
-static bool is_news(const struct watcher *watcher, const struct failures *failures,
-                    const struct kube_error *error)
+static bool failure_is_news(const struct watcher *watcher, const struct failures *failures,
+                            const struct kube_error *error)
 {
         if (failures->count >= 2)
                 return true;
@@ -101,7 +101,7 @@ static void set_health(struct watcher *watcher, struct failures *failures, enum 
 /* ---- the deadline */
 
 /* Whether another namespace is left when this one is refused: one that is not refused past its own deadline. */
-static bool others_are_left(const struct watcher *watcher, const struct failures *failures)
+static bool other_failures_are_left(const struct watcher *watcher, const struct failures *failures)
 {
         uint64_t now = clock_boottime_usec();
         bool is_stream = false, left = false;
@@ -123,7 +123,7 @@ static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];
 
-        if (failures->refused && others_are_left(watcher, failures)) {
+        if (failures->refused && other_failures_are_left(watcher, failures)) {
                 set_health(watcher, failures, WATCH_DEGRADED);
                 return 0;
         }
@@ -133,14 +133,15 @@ static int past_deadline(struct watcher *watcher, struct failures *failures)
         }
         duration_format((clock_boottime_usec() - failures->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
-        return child_fatal(watcher->child, exit_code_of(watcher, &failures->last), watcher->config->watch,
-                           NULL, "watching %s %s has failed for %s (%u %s), past its deadline: %s",
+        return child_fatal(watcher->child, failure_exit_code(watcher, &failures->last),
+                           watcher->config->watch, NULL,
+                           "watching %s %s has failed for %s (%u %s), past its deadline: %s",
                            watcher->config->api_version, watcher->config->kind, text, failures->count,
                            counted(failures->count, "attempt", "attempts"),
                            failures->last.message ? failures->last.message : "unknown");
 }
 
-static uint64_t patience(const struct watcher *watcher)
+static uint64_t failures_patience(const struct watcher *watcher)
 {
         uint64_t quarter = watcher->config->deadline_usec / 4;
 
@@ -151,7 +152,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec _unused_, void *us
 {
         struct failures *failures = userdata;
         struct watcher *watcher = failures->watcher;
-        uint64_t due = failures->progress_boottime + patience(watcher);
+        uint64_t due = failures->progress_boottime + failures_patience(watcher);
 
         if (watcher->child->stopping)
                 return 0;
@@ -168,7 +169,8 @@ static void disarm(struct failures *failures)
 
 static void arm_deadline(struct watcher *watcher, struct failures *failures)
 {
-        uint64_t due = failures->since_boottime + watcher->config->deadline_usec + patience(watcher);
+        uint64_t due =
+                failures->since_boottime + watcher->config->deadline_usec + failures_patience(watcher);
 
         disarm(failures);
         failures->watcher = watcher;
@@ -361,7 +363,7 @@ int64_t failures_note(struct watcher *watcher, struct failures *failures, const 
                         return -ECANCELED;
                 return (int64_t)delay_after(watcher, failures, error, serial);
         }
-        if (failures->health == WATCH_ABSENT || is_news(watcher, failures, error))
+        if (failures->health == WATCH_ABSENT || failure_is_news(watcher, failures, error))
                 set_health(watcher, failures, WATCH_DEGRADED);
         delay = delay_after(watcher, failures, error, serial);
         if (now + delay > deadline)

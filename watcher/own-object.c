@@ -16,7 +16,7 @@
 #define AGAIN_USEC                                                                                          \
         (5 * USEC_PER_SEC) /* whoever deletes it again and again has it made again no more often */
 
-static int write_object(const struct watcher *watcher, struct text *out)
+static int own_write(const struct watcher *watcher, struct text *out)
 {
         const struct message_config_watcher *config = watcher->config;
 
@@ -28,8 +28,8 @@ static int write_object(const struct watcher *watcher, struct text *out)
                 config->own_action);
 }
 
-static int ask(struct watcher *watcher, const char *method, const char *path, const struct text *body,
-               struct kube_answer *ret) _suspends_
+static int own_ask(struct watcher *watcher, const char *method, const char *path, const struct text *body,
+                   struct kube_answer *ret) _suspends_
 {
         const struct kube_request request = {
                 .method = method,
@@ -43,13 +43,13 @@ static int ask(struct watcher *watcher, const char *method, const char *path, co
 }
 
 /* Another one of us may have been quicker. */
-static bool is_there(const struct kube_error *error)
+static bool own_exists(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_NONE ||
                (error->failure == KUBE_FAILURE_HTTP && error->http_status == HTTP_CONFLICT);
 }
 
-static int create(struct watcher *watcher, struct kube_answer *ret) _suspends_
+static int own_create(struct watcher *watcher, struct kube_answer *ret) _suspends_
 {
         const char *namespace = watcher->config->namespace[0].value;
         _cleanup_free_ char *plain = kube_path(&watcher->resource, namespace, NULL, NULL);
@@ -57,12 +57,13 @@ static int create(struct watcher *watcher, struct kube_answer *ret) _suspends_
 
         text_append_string(&path, plain);
         kube_path_add(&path, "fieldManager", watcher->config->operator_name);
-        write_object(watcher, &body);
-        return !plain || path.failed || body.failed ? -ENOMEM : ask(watcher, "POST", path.data, &body, ret);
+        own_write(watcher, &body);
+        return !plain || path.failed || body.failed ? -ENOMEM
+                                                    : own_ask(watcher, "POST", path.data, &body, ret);
 }
 
 /* Else people would look for what was asked for. */
-static int explain(const struct watcher *watcher, struct kube_error *error)
+static int explain_refusal(const struct watcher *watcher, struct kube_error *error)
 {
         const struct message_config_watcher *config = watcher->config;
         char *text = format_string("%s %s/%s, which the operator keeps for its %s, cannot be made: %s",
@@ -85,25 +86,25 @@ static int see_to_it(struct watcher *watcher) _suspends_
         _cleanup_kube_answer_ struct kube_answer found = KUBE_ANSWER_EMPTY, made = KUBE_ANSWER_EMPTY;
         struct kube_response *response = &found.response;
         int64_t delay;
-        int r = path ? ask(watcher, "GET", path, NULL, &found) : -ENOMEM;
+        int r = path ? own_ask(watcher, "GET", path, NULL, &found) : -ENOMEM;
 
         if (r >= 0 && kube_error_is_not_found(&response->error)) {
-                r = create(watcher, &made);
+                r = own_create(watcher, &made);
                 response = &made.response;
         }
-        if (r >= 0 && is_there(&response->error)) {
+        if (r >= 0 && own_exists(&response->error)) {
                 failures_clear(watcher, &watcher->failures);
                 return 1;
         }
         if (r >= 0)
-                r = explain(watcher, &response->error);
+                r = explain_refusal(watcher, &response->error);
         if (r < 0)
                 return asking_failed(watcher, r);
         delay = failures_note(watcher, &watcher->failures, &response->error, response->credential_serial);
         return delay < 0 ? -ECANCELED : asking_pause(watcher, (uint64_t)delay, NULL);
 }
 
-static void keep(void *userdata) _suspends_
+static void own_keep(void *userdata) _suspends_
 {
         struct watcher *watcher = userdata;
         int r = 0;
@@ -123,5 +124,5 @@ static void keep(void *userdata) _suspends_
 void own_object_keep(struct watcher *watcher)
 {
         if (watcher->config->own_name[0] && !watcher->own)
-                asking_start(watcher, "own object", keep, watcher, &watcher->own);
+                asking_start(watcher, "own object", own_keep, watcher, &watcher->own);
 }

@@ -62,7 +62,7 @@ static int discover(struct watcher *watcher) _suspends_
 
 /* ---- version */
 
-static unsigned number_of(struct span version, const char *name)
+static unsigned version_part(struct span version, const char *name)
 {
         _cleanup_free_ char *text = NULL;
 
@@ -88,8 +88,9 @@ static int ask_version(struct watcher *watcher) _suspends_
         watcher->versioned = true;
         watcher->server_minor = 0;
         if (response->error.failure == KUBE_FAILURE_NONE &&
-            scan_value(response->body, response->body_size, &whole) >= 0 && number_of(whole, "major") == 1)
-                watcher->server_minor = number_of(whole, "minor");
+            scan_value(response->body, response->body_size, &whole) >= 0 &&
+            version_part(whole, "major") == 1)
+                watcher->server_minor = version_part(whole, "minor");
         return 0;
 }
 
@@ -227,7 +228,7 @@ static int identify(struct watcher *watcher) _suspends_
 /* ---- the order of it */
 
 /* The fiber. What is not known any more meanwhile is asked again. */
-static void find_out(void *userdata) _suspends_
+static void set_up_watch(void *userdata) _suspends_
 {
         struct watcher *watcher = userdata;
         int r = 0;
@@ -252,7 +253,7 @@ static void find_out(void *userdata) _suspends_
 static void setup_continue(struct watcher *watcher)
 {
         if (kube_client_has_credential(watcher->client) && !watcher->setup.fiber)
-                asking_start(watcher, "setup", find_out, watcher, &watcher->setup.fiber);
+                asking_start(watcher, "setup", set_up_watch, watcher, &watcher->setup.fiber);
 }
 
 void setup_rediscover(struct watcher *watcher)

@@ -96,7 +96,7 @@ static int open_store(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }
 
-static void on_warning(const char *text, const struct fiber *asker _unused_, void *userdata)
+static void watcher_on_warning(const char *text, const struct fiber *asker _unused_, void *userdata)
 {
         const struct watcher *watcher = userdata;
 
@@ -162,7 +162,7 @@ static int on_watcher_config(struct child *child, struct message **config)
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
         if (r >= 0) {
                 kube_client_on_unusable(watcher->client, on_watcher_unusable, watcher);
-                kube_client_on_warning(watcher->client, on_warning, watcher);
+                kube_client_on_warning(watcher->client, watcher_on_warning, watcher);
         }
         if (r >= 0)
                 r = fibers_new(child->event, &watcher->fibers);
@@ -265,7 +265,7 @@ static int on_watcher_message(struct child *child, struct message **message)
         }
 }
 
-static void on_stop(struct child *child, uint64_t grace_usec _unused_)
+static void watcher_on_stop(struct child *child, uint64_t grace_usec _unused_)
 {
         struct watcher *watcher = child->userdata;
 
@@ -348,7 +348,7 @@ static size_t count_watcher(struct child *child, struct record_counter *counter,
         return n + kube_client_count(watcher->client, counter + n, max - n);
 }
 
-static void on_rest(struct child *child)
+static void watcher_on_rest(struct child *child)
 {
         struct watcher *watcher = child->userdata;
 
@@ -361,9 +361,9 @@ const struct child_operations watcher_operations = {
         .parent_death_signal = SIGKILL,
         .on_config = on_watcher_config,
         .on_message = on_watcher_message,
-        .on_stop = on_stop,
+        .on_stop = watcher_on_stop,
         .count = count_watcher,
-        .at_rest = on_rest,
+        .at_rest = watcher_on_rest,
 };
 
 void watcher_done(struct watcher *watcher)

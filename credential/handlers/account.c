@@ -83,7 +83,7 @@ static int on_expired(sd_event_source *source _unused_, uint64_t usec _unused_, 
 /* ---- failures */
 
 /* Other than for a watch, 404 and the like count as a missing right: the account is of our configuration. */
-static int exit_code_of(const struct kube_error *error)
+static int account_exit_code(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status < 500 && error->http_status != 429
                        ? EXIT_CODE_NO_PERMISSION
@@ -113,7 +113,7 @@ static int token_failed(struct access *access, const struct kube_error *error)
                 return -ENOMEM;
         free(access->account_why);
         access->account_why = why;
-        access->exit_code = exit_code_of(error);
+        access->exit_code = account_exit_code(error);
         r = note_trouble(access, why);
         return r < 0 ? r : ask_in(access, delay);
 }
@@ -128,7 +128,7 @@ static int fail_with(struct access *access, const char *message)
 
 /* ---- success */
 
-static int plan_next(struct access *access, uint64_t life_usec)
+static int plan_access(struct access *access, uint64_t life_usec)
 {
         uint64_t renew = life_usec / 5 * 4;
         int r;
@@ -156,7 +156,7 @@ static int take_new_token(struct access *access, const char *token, uint64_t lif
         free(access->account_why);
         access->account_trouble = access->account_why = NULL;
         access_tell(access);
-        return plan_next(access, life_usec);
+        return plan_access(access, life_usec);
 }
 
 /* By the life that was granted: the server's clock may be another one than ours. */

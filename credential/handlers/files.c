@@ -20,7 +20,7 @@
 
 /* ---- a file of a handler */
 
-static bool is_there(const char *path, const char *bytes, size_t size)
+static bool file_has_content(const char *path, const char *bytes, size_t size)
 {
         size_t old_size;
         char *old;
@@ -53,7 +53,7 @@ static int write_access_file(const struct access *access, const char *name, cons
         new = format_string("%s/.%s.new", access->config->folder, name);
         if (!path || !new)
                 return error_set(error, -ENOMEM, "no memory");
-        if (is_there(path, bytes, size))
+        if (file_has_content(path, bytes, size))
                 return 0;
         r = file_replace(path, new, bytes, size, &rules);
         return r < 0 ? error_set(error, r, "%s cannot be written: %s", path, strerror(-r)) : 0;
@@ -129,7 +129,7 @@ static const char *header_value(const struct kubeconfig *config, const char *nam
         return "";
 }
 
-static void add_cluster(struct text *out, const struct kubeconfig *config)
+static void write_cluster(struct text *out, const struct kubeconfig *config)
 {
         text_append_string(out, "\"clusters\":[{\"name\":\"cluster\",\"cluster\":{");
         add_yaml_text(out, "server", config->server);
@@ -150,7 +150,7 @@ static int write_kubeconfig_file(const struct access *access, const struct kubec
         _cleanup_free_ char *token_file = format_string("%s/token", access->config->folder);
 
         text_append_string(&out, "{\"apiVersion\":\"v1\",\"kind\":\"Config\",");
-        add_cluster(&out, config);
+        write_cluster(&out, config);
         text_append_string(&out, ",\"users\":[{\"name\":\"handler\",\"user\":{");
         if (token_file && (account || config->token[0]))
                 add_yaml_text(&out, "tokenFile", token_file);

@@ -225,7 +225,7 @@ static void print_report(const struct report *report)
         print_cluster(report);
 }
 
-static void add_problem(cJSON *list, const struct config_problem *problem)
+static void report_problem(cJSON *list, const struct config_problem *problem)
 {
         cJSON *item = cJSON_CreateObject();
 
@@ -258,7 +258,7 @@ static void print_report_json(const struct report *report)
                                       !config_has_errors(&report->problems));
         problems = cJSON_AddArrayToObject(document, "problems");
         for (size_t i = 0; i < report->problems.count; i++)
-                add_problem(problems, &report->problems.problem[i]);
+                report_problem(problems, &report->problems.problem[i]);
         if (report->config) {
                 cJSON_AddStringToObject(document, "operator", report->config->operator_name);
                 cJSON_AddNumberToObject(document, "watches", (double)report->config->watch_count);

@@ -92,7 +92,7 @@ static int add_manifest_definitions(struct definitions *definitions, yaml_docume
 }
 
 /* 1: there are no more documents. */
-static int read_document(struct definitions *definitions, const char *path, yaml_parser_t *parser)
+static int read_definition(struct definitions *definitions, const char *path, yaml_parser_t *parser)
 {
         yaml_document_t document;
         yaml_node_t *root;
@@ -129,7 +129,7 @@ int definitions_read(struct definitions *definitions, const char *path)
         if (!yaml_parser_initialize(&parser))
                 return -ENOMEM;
         yaml_parser_set_input_string(&parser, (const unsigned char *)data, size);
-        while ((r = read_document(definitions, path, &parser)) == 0)
+        while ((r = read_definition(definitions, path, &parser)) == 0)
                 continue;
         yaml_parser_delete(&parser);
         if (r < 0 || definitions->count > before)

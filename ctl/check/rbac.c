@@ -60,7 +60,7 @@ static void find_plural(const struct rbac_options *options, const char *api_vers
                 guess_plural(kind, plural, size);
 }
 
-static bool has_kind(const struct config_owned *kind, size_t count, const char *name)
+static bool names_kind(const struct config_owned *kind, size_t count, const char *name)
 {
         for (size_t i = 0; i < count; i++)
                 if (strcmp(kind[i].kind, name) == 0)
@@ -72,8 +72,9 @@ static bool has_kind(const struct config_owned *kind, size_t count, const char *
 static bool is_kind_of(const struct config *config, const char *name)
 {
         FOREACH_ARRAY(watch, config->watch, config->watch_count)
-                if (strcmp(watch->kind, name) == 0 || has_kind(watch->answers, watch->answers_count, name) ||
-                    has_kind(watch->patches, watch->patches_count, name))
+                if (strcmp(watch->kind, name) == 0 ||
+                    names_kind(watch->answers, watch->answers_count, name) ||
+                    names_kind(watch->patches, watch->patches_count, name))
                         return true;
         return false;
 }
@@ -155,7 +156,7 @@ static bool is_cluster_wide(const struct config_watch *watch)
         return watch->namespace_count == 0 || has_pattern(watch->namespace, watch->namespace_count);
 }
 
-static bool selects(const struct config_watch *watch, const char *namespace)
+static bool grants_in(const struct config_watch *watch, const char *namespace)
 {
         return !is_cluster_wide(watch) && has_name(watch->namespace, watch->namespace_count, namespace);
 }
@@ -163,7 +164,7 @@ static bool selects(const struct config_watch *watch, const char *namespace)
 /* Whether the rules for the watch's own kind stand in the role of `place`: of a namespace, or NULL for the ClusterRole. */
 static bool is_watched_in(const struct config_watch *watch, const char *place)
 {
-        return place ? selects(watch, place) : is_cluster_wide(watch);
+        return place ? grants_in(watch, place) : is_cluster_wide(watch);
 }
 
 struct kind {
@@ -187,7 +188,7 @@ static bool is_written_in(const struct rbac_options *options, const struct confi
 {
         bool everywhere = is_written_everywhere(options, watch, kind, namespace, count);
 
-        return place ? !everywhere && (selects(watch, place) || has_name(namespace, count, place))
+        return place ? !everywhere && (grants_in(watch, place) || has_name(namespace, count, place))
                      : everywhere;
 }
 
@@ -258,7 +259,7 @@ static void add_events_rule(cJSON *rules)
                                        .verbs = "create patch"});
 }
 
-static bool is_owned(const struct config_watch *watch, const struct config_owned *kind)
+static bool is_owned_kind(const struct config_watch *watch, const struct config_owned *kind)
 {
         size_t size = api_group_size(kind->api_version);
 
@@ -290,7 +291,7 @@ static void add_answers_rules(const struct rbac_options *options, const struct c
 
         snprintf(comment, sizeof(comment), "children of watch %s", watch->name);
         FOREACH_ARRAY(kind, watch->answers, watch->answers_count) {
-                if (is_owned(watch, kind) ||
+                if (is_owned_kind(watch, kind) ||
                     !is_child_in(options, watch, &(struct kind){kind->api_version, kind->kind}, place))
                         continue;
                 find_plural(options, kind->api_version, kind->kind, plural, sizeof(plural));

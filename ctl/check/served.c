@@ -101,7 +101,7 @@ static void keep_nearest(const char *word, const char *other, size_t distance, c
 }
 
 /* Whether the list has the kind; else *ret_near is the one that is nearly the same, or NULL. */
-static bool has_kind(const cJSON *list, const char *kind, const char **ret_near)
+static bool serves_kind(const cJSON *list, const char *kind, const char **ret_near)
 {
         size_t least = DISTANCE_MAX;
         const cJSON *item;
@@ -161,10 +161,10 @@ static const char *version_with(struct served *served, const char *kind)
         {
                 const char *version = json_text(json_member(group, "preferredVersion"), "groupVersion");
 
-                if (version[0] && has_kind(resources_of(served, version), kind, &near))
+                if (version[0] && serves_kind(resources_of(served, version), kind, &near))
                         return version;
         }
-        if (has_kind(resources_of(served, "v1"), kind, &near))
+        if (serves_kind(resources_of(served, "v1"), kind, &near))
                 return "v1";
         free(TAKE_PTR(served->trouble)); /* of a group that was not asked about */
         return NULL;
@@ -178,7 +178,7 @@ static void check_kind(struct served *served, const struct config_watch *watch, 
         const cJSON *list = resources_of(served, api_version);
         const char *near;
 
-        if (!list || has_kind(list, kind, &near))
+        if (!list || serves_kind(list, kind, &near))
                 return;
         if (cJSON_IsNull(list)) {
                 near = nearest_version(served, api_version);
@@ -394,7 +394,7 @@ static void check_existing(struct served *served, const struct config *config,
         config_worker_watch_done(&existing.record);
 }
 
-static int begin(struct served *served, const struct kubeconfig *cluster)
+static int open_client(struct served *served, const struct kubeconfig *cluster)
 {
         struct message_credential credential;
         int r = credential_message(cluster, 1, &credential);
@@ -418,7 +418,7 @@ char *served_check(const struct config *config, const struct kubeconfig *cluster
 
         if (cluster->exec.command)
                 return format_string("it would take the credential plugin %s", cluster->exec.command);
-        r = begin(&served, cluster);
+        r = open_client(&served, cluster);
         if (r < 0)
                 served.trouble = format_string("%s", strerror(-r));
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {

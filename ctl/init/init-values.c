@@ -213,13 +213,6 @@ static int check_words(const struct init_values *values)
         return check_fields(options);
 }
 
-static bool ends_with(const char *word, const char *end)
-{
-        size_t size = strlen(word), end_size = strlen(end);
-
-        return size > end_size && strcmp(word + size - end_size, end) == 0;
-}
-
 /* As one says it, which need not be what Kubernetes guesses. */
 static void write_plural(struct init_values *values)
 {
@@ -316,7 +309,7 @@ static void write_example(const struct init_values *values, struct text *out)
         }
 }
 
-static void write_members(const struct init_values *values, bool of_python, struct text *out)
+static void write_field_members(const struct init_values *values, bool of_python, struct text *out)
 {
         for (size_t i = 0; i < values->options->field_count; i++) {
                 const char *field = values->options->field[i], *example = type_of(field)->example;
@@ -328,12 +321,12 @@ static void write_members(const struct init_values *values, bool of_python, stru
 
 static void write_json_members(const struct init_values *values, struct text *out)
 {
-        write_members(values, false, out);
+        write_field_members(values, false, out);
 }
 
 static void write_python_members(const struct init_values *values, struct text *out)
 {
-        write_members(values, true, out);
+        write_field_members(values, true, out);
 }
 
 static void write_go_fields(const struct init_values *values, struct text *out)

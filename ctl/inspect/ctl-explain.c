@@ -406,7 +406,7 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 }
 
 /* Whether the watch knows the object. */
-static bool conclude(const struct facts *facts, struct text *text)
+static bool explain_state(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
                 say_uninstalling, say_running,   say_left_out, say_not_synced, say_unknown,
@@ -433,7 +433,7 @@ static const cJSON *choose_row(const struct facts *facts)
         return facts->stored_status >= 0 ? NULL : rows->child;
 }
 
-static int gather(struct facts *facts, const cJSON *answer, const char *key)
+static int gather_facts(struct facts *facts, const cJSON *answer, const char *key)
 {
         if (!cJSON_IsArray(json_member(answer, "objects")))
                 return -EPROTO;
@@ -466,7 +466,7 @@ static void print_stored(const struct facts *facts)
 
 #define INDENT 12 /* of the facts */
 
-static void print_run(const cJSON *run)
+static void explain_run(const cJSON *run)
 {
         char ago[64], took[64];
 
@@ -531,7 +531,7 @@ static void print_row(const struct facts *facts, const cJSON *row)
         printf("\nobject      uid %s%s%s\n", json_text(row, "uid"),
                ctl_is(row, "deleting") ? ", deleted" : "",
                ctl_is(row, "unselected") ? ", not selected any more" : "");
-        print_run(json_member(row, "lastRun"));
+        explain_run(json_member(row, "lastRun"));
         if (ctl_number(row, "handledAt") > 0)
                 printf("succeeded   %s ago, %s%s\n", ctl_since(row, "handledAt", buffer, sizeof(buffer)),
                        json_text(row, "handledFingerprint")[0] ? "fingerprint "
@@ -582,16 +582,16 @@ static void add_conclusion(cJSON *answer, const struct facts *facts, const char 
 }
 
 /* Returns the exit code, or a negative errno. */
-static int explain(cJSON *answer, const char *key, bool json)
+static int explain_key(cJSON *answer, const char *key, bool json)
 {
         _cleanup_text_ struct text conclusion = TEXT_EMPTY;
         struct facts facts = {0};
-        int r = gather(&facts, answer, key);
+        int r = gather_facts(&facts, answer, key);
         bool known;
 
         if (r < 0)
                 return r;
-        known = conclude(&facts, &conclusion);
+        known = explain_state(&facts, &conclusion);
         if (json) {
                 add_conclusion(answer, &facts, conclusion.data ? conclusion.data : "");
                 r = ctl_print_json(answer);
@@ -615,7 +615,7 @@ int ctl_explain(const char *runtime_directory, char **argument, bool json)
         if (r >= 0 && !json)
                 ctl_clean_texts(answer);
         if (r >= 0)
-                r = explain(answer, argument[1], json);
+                r = explain_key(answer, argument[1], json);
         if (r < 0)
                 error_set(&error, r, "the operator's answer cannot be shown: %s", strerror(-r));
         return r < 0 ? ctl_failed(r, &error) : r;

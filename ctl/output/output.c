@@ -155,7 +155,7 @@ size_t difference_print(const cJSON *before, const cJSON *after, const char *ind
 
 /* Words that are no strings when they stand alone (YAML 1.1), and anything that might begin a number or have
  * a meaning, are quoted; JSON's quotes are YAML's. */
-static bool is_plain(const char *value)
+static bool is_plain_scalar(const char *value)
 {
         static const char *const special[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
 
@@ -167,7 +167,7 @@ static bool is_plain(const char *value)
 
 static void write_string(struct text *out, const char *value)
 {
-        if (is_plain(value))
+        if (is_plain_scalar(value))
                 text_append_string(out, value);
         else
                 text_json_string(out, value);
@@ -196,7 +196,7 @@ static void write_scalar(struct text *out, const cJSON *value)
         text_printf(out, " %s\n", json ? json : "null");
 }
 
-static void write_object(struct text *out, const cJSON *object, int indent, bool begun);
+static void write_yaml_object(struct text *out, const cJSON *object, int indent, bool begun);
 
 static void write_objects(struct text *out, const cJSON *list, int indent)
 {
@@ -209,12 +209,12 @@ static void write_objects(struct text *out, const cJSON *list, int indent)
                 if (comment[0])
                         text_printf(out, "%*s# %s\n", indent, "", comment);
                 text_printf(out, "%*s- ", indent, "");
-                write_object(out, item, indent + 2, true);
+                write_yaml_object(out, item, indent + 2, true);
         }
 }
 
 /* begun: the place of its first member is reached. */
-static void write_object(struct text *out, const cJSON *object, int indent, bool begun)
+static void write_yaml_object(struct text *out, const cJSON *object, int indent, bool begun)
 {
         const cJSON *member;
 
@@ -232,7 +232,7 @@ static void write_object(struct text *out, const cJSON *object, int indent, bool
                         write_scalar(out, member);
                 } else if (cJSON_IsObject(member)) {
                         text_append_string(out, "\n");
-                        write_object(out, member, indent + 2, false);
+                        write_yaml_object(out, member, indent + 2, false);
                 } else if (cJSON_IsString(member->child)) {
                         write_words(out, member);
                 } else {
@@ -249,7 +249,7 @@ void manifest_write(struct text *out, const cJSON *manifest)
         text_append_string(out, "---\n");
         if (comment[0])
                 text_printf(out, "# %s\n", comment);
-        write_object(out, manifest, 0, false);
+        write_yaml_object(out, manifest, 0, false);
 }
 
 void manifest_strip_comments(cJSON *value)

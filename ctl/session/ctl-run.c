@@ -73,7 +73,7 @@ static const char *metadata_text(const cJSON *object, const char *name)
         return json_text(json_member(object, "metadata"), name);
 }
 
-static bool is_same_object(const cJSON *a, const cJSON *b)
+static bool is_object_of_file(const cJSON *a, const cJSON *b)
 {
         return a && b && metadata_text(a, "uid")[0] &&
                strcmp(metadata_text(a, "uid"), metadata_text(b, "uid")) == 0;
@@ -134,7 +134,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
                 ctl_line("- delete %s", plain);
                 return remember_seen(report, plain, NULL);
         }
-        if (!before && is_same_object(report->given, after))
+        if (!before && is_object_of_file(report->given, after))
                 before = report->given;
         print_object(is_new ? "+ create" : "~ change", after, subresource(path));
         print_change(before, line, is_new);
@@ -198,7 +198,7 @@ static int judge_line(const cJSON *line, const char *type, void *userdata)
         return 0;
 }
 
-static void report_end(struct report *report, const cJSON *line)
+static void print_end(struct report *report, const cJSON *line)
 {
         const char *result = json_text(line, "result"), *message = json_text(line, "message");
         char text[64];
@@ -233,7 +233,7 @@ static int report_line(const cJSON *line, const char *type, void *userdata)
         else if (strcmp(type, "answer") == 0)
                 report_answer(report, line);
         else if (strcmp(type, "end") == 0)
-                report_end(report, line);
+                print_end(report, line);
         else if (strcmp(type, "request") == 0)
                 take_given(report, line);
         return 0;
@@ -432,13 +432,6 @@ static bool is_file(const char *object)
         struct stat st;
 
         return !object || (stat(object, &st) == 0 && S_ISREG(st.st_mode));
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-        size_t length = strlen(text), size = strlen(end);
-
-        return length >= size && strcmp(text + length - size, end) == 0;
 }
 
 /* No key of an object begins with a slash or holds "./", and hardly one ends as files of objects do. */

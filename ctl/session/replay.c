@@ -57,7 +57,7 @@ static void recorded_done(struct recorded *recorded)
         *recorded = (struct recorded){0};
 }
 
-static int take_line(const cJSON *line, const char *type, void *userdata)
+static int take_trace_line(const cJSON *line, const char *type, void *userdata)
 {
         struct recorded *recorded = userdata;
         cJSON **place = strcmp(type, "run") == 0       ? &recorded->run
@@ -137,7 +137,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
                 return -ENOMEM;
         r = file_read(path, RECORD_MAX, &content, &size);
         if (r >= 0)
-                r = trace_visit(content, take_line, recorded);
+                r = trace_visit(content, take_trace_line, recorded);
         if (r < 0) {
                 utf8_clean(path);
                 fprintf(stderr, "reconciledctl: %s: %s; left out\n", path,
@@ -161,7 +161,7 @@ static int is_record(const struct dirent *entry)
         return entry->d_name[0] != '.' && size > 6 && strcmp(entry->d_name + size - 6, ".jsonl") == 0;
 }
 
-static int read_folder(struct replay *replay, const char *folder)
+static int read_records(struct replay *replay, const char *folder)
 {
         struct dirent **entry = NULL;
         int count = scandir(folder, &entry, is_record, alphasort), r = 0;
@@ -192,13 +192,13 @@ static const cJSON *body_of(const cJSON *line)
         return cJSON_IsNull(body) ? NULL : body;
 }
 
-static bool is_same(const cJSON *a, const cJSON *b)
+static bool is_same_json(const cJSON *a, const cJSON *b)
 {
         return a == b || (a && b && json_equal(a, b));
 }
 
 /* A success has no message. */
-static const char *result_of(const struct recorded *side)
+static const char *recorded_result(const struct recorded *side)
 {
         const char *message = json_text(side->end, "message");
 
@@ -210,7 +210,7 @@ static void add_side(cJSON *difference, const char *name, const struct recorded 
         const cJSON *answer = body_of(side->answer);
         cJSON *item = cJSON_AddObjectToObject(difference, name);
 
-        cJSON_AddStringToObject(item, "result", result_of(side));
+        cJSON_AddStringToObject(item, "result", recorded_result(side));
         cJSON_AddNumberToObject(item, "waitStatus", (double)ctl_number(side->end, "waitStatus"));
         cJSON_AddItemToObject(item, "answer", answer ? cJSON_Duplicate(answer, true) : cJSON_CreateNull());
 }
@@ -235,7 +235,7 @@ static void compare_answers(struct replay *replay)
         int status_before = (int)ctl_number(before->end, "waitStatus");
         int status_after = (int)ctl_number(after->end, "waitStatus");
 
-        if (status_before == status_after && is_same(body_of(before->answer), body_of(after->answer)))
+        if (status_before == status_after && is_same_json(body_of(before->answer), body_of(after->answer)))
                 return;
         replay->different++;
         if (replay->options->json) {
@@ -245,8 +245,8 @@ static void compare_answers(struct replay *replay)
         ctl_line("%s: %s %s (%s)", json_text(before->run, "watch"), json_text(before->run, "action"),
                  json_text(before->run, "key"), before->file);
         if (status_before != status_after) {
-                ctl_line("    - result: %s", result_of(before));
-                ctl_line("    + result: %s", result_of(after));
+                ctl_line("    - result: %s", recorded_result(before));
+                ctl_line("    + result: %s", recorded_result(after));
         }
         (void)difference_print(body_of(before->answer), body_of(after->answer), "    ");
 }
@@ -254,7 +254,7 @@ static void compare_answers(struct replay *replay)
 static int compare_line(const cJSON *line, const char *type, void *userdata)
 {
         struct replay *replay = userdata;
-        int r = take_line(line, type, &replay->again);
+        int r = take_trace_line(line, type, &replay->again);
 
         if (r >= 0 && strcmp(type, "end") == 0) {
                 if (replay->position >= replay->count)
@@ -321,7 +321,7 @@ int ctl_replay(const struct ctl_run_options *options)
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
         replay.differences = cJSON_CreateArray();
-        r = read_folder(&replay, options->object) < 0 ? EXIT_CODE_IO : EXIT_CODE_OK;
+        r = read_records(&replay, options->object) < 0 ? EXIT_CODE_IO : EXIT_CODE_OK;
         if (r == EXIT_CODE_OK && replay.count + replay.skipped == 0) {
                 fprintf(stderr,
                         "reconciledctl: %s has no record in it (*.jsonl, of an operator with --record)\n",

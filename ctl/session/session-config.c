@@ -58,8 +58,8 @@ static const char *store_of(const struct session *session, const struct config_w
 }
 
 /* Who is not root runs its handlers as itself. */
-static int add_watch(const struct session *session, const struct config_watch *config, const char *store,
-                     struct record_watch *ret)
+static int carry_watch(const struct session *session, const struct config_watch *config, const char *store,
+                       struct record_watch *ret)
 {
         int r = config_worker_watch(session->options.config, config, store, session->access_folder, ret);
 
@@ -97,7 +97,7 @@ static int worker_config(struct session_process *process)
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
                 const char *store = store_of(session, &config->watch[i]);
 
-                r = store ? add_watch(session, &config->watch[i], store, &watch[message.watch_count]) : 0;
+                r = store ? carry_watch(session, &config->watch[i], store, &watch[message.watch_count]) : 0;
                 message.watch_count += store && r >= 0;
         }
         if (r >= 0)

@@ -69,7 +69,7 @@ static void end_when_all_are_gone(struct session *session)
         sd_event_exit(session->event, 0);
 }
 
-static void child_exited(struct session_process *process, int status)
+static void session_child_exited(struct session_process *process, int status)
 {
         char how[128];
 
@@ -93,7 +93,7 @@ static int on_child(sd_event_source *source _unused_, const struct signalfd_sigi
                 for (size_t i = 0; i < session->process_count; i++)
                         if (session->process[i].child.pid == pid &&
                             session->process[i].child.state != CHILD_GONE)
-                                child_exited(&session->process[i], status);
+                                session_child_exited(&session->process[i], status);
         }
         if (session->stopping)
                 end_when_all_are_gone(session);
@@ -146,7 +146,7 @@ static bool all_are_there(const struct session *session)
         return true;
 }
 
-static int send_run(struct session *session, const char *settling, const char *first_error)
+static int session_send_run(struct session *session, const char *settling, const char *first_error)
 {
         const struct key *key = &session->key[session->next];
         struct message_run run = {
@@ -189,7 +189,7 @@ static void run_next(struct session *session)
                 session_end(session, EXIT_CODE_OK);
                 return;
         }
-        r = session->replay ? send_replay(session) : send_run(session, NULL, NULL);
+        r = session->replay ? send_replay(session) : session_send_run(session, NULL, NULL);
         if (r < 0)
                 session_fail(session, EXIT_CODE_SOFTWARE, "no message can be sent to the worker: %s",
                              strerror(-r));
@@ -220,7 +220,7 @@ static int on_session_again(sd_event_source *source _unused_, uint64_t usec _unu
         int r;
 
         session->again = sd_event_source_disable_unref(session->again);
-        r = send_run(session, done->settling, done->message);
+        r = session_send_run(session, done->settling, done->message);
         if (r < 0)
                 session_fail(session, EXIT_CODE_SOFTWARE, "no message can be sent to the worker: %s",
                              strerror(-r));
@@ -300,7 +300,7 @@ static void take_access(struct session *session, const struct message_access *ac
                              access->reason);
 }
 
-static int configure(struct session_process *process)
+static int session_send_config(struct session_process *process)
 {
         int r = session_configure(process);
 
@@ -339,7 +339,7 @@ static int take_message(struct session_process *process, struct message **messag
                 return 0; /* a signal to the whole group has come to us, too */
         switch (child_reaction(process->child.state, child_event_of((*message)->type))) {
         case ACT_CONFIGURE:
-                return configure(process);
+                return session_send_config(process);
         case ACT_START:
                 on_ready(process);
                 return 0;

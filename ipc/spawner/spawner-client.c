@@ -88,7 +88,7 @@ void spawner_stop(void)
 
 /* ---- questions and answers */
 
-static int send_request(const struct spawner_request *request, const char *const *argument, int fd)
+static int send_to_spawner(const struct spawner_request *request, const char *const *argument, int fd)
 {
         union {
                 struct cmsghdr header;
@@ -174,7 +174,7 @@ static int ask_spawner(struct spawner_request *request, const char *const *argum
         if (spawner.pid <= 0)
                 return -ECONNRESET;
         request->serial = next_serial();
-        r = send_request(request, argument, fd);
+        r = send_to_spawner(request, argument, fd);
         if (r == -EPIPE)
                 return -ECONNRESET;
         return r < 0 ? r : await_answer(request->serial);
@@ -211,7 +211,7 @@ uint64_t spawner_silence(uint64_t now_usec)
         if (spawner.ping != 0)
                 return now_usec - spawner.pinged_usec;
         request.serial = next_serial();
-        (void)send_request(&request, NULL, -1); /* who cannot be asked does not answer either */
+        (void)send_to_spawner(&request, NULL, -1); /* who cannot be asked does not answer either */
         spawner.ping = request.serial;
         spawner.pinged_usec = now_usec;
         return 0;

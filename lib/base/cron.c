@@ -55,7 +55,7 @@ static int refuse_item(const struct field *field, const char *item, struct error
 }
 
 /* Returns where the number or the name ends; NULL: there is none. */
-static const char *read_number(const struct field *field, const char *text, unsigned *ret)
+static const char *read_cron_number(const struct field *field, const char *text, unsigned *ret)
 {
         size_t digits = strspn(text, "0123456789");
         unsigned number = 0;
@@ -74,24 +74,24 @@ static const char *read_number(const struct field *field, const char *text, unsi
 }
 
 /* "*", "5", "1-5", "*" or "1-5" with "/2" behind it. */
-static int read_item(const struct field *field, const char *item, uint64_t *set, struct error *error)
+static int read_cron_item(const struct field *field, const char *item, uint64_t *set, struct error *error)
 {
         static const struct field step_field = {"step", 1, 999, NULL, 0};
         unsigned from = field->min, to = field->max, step = 1;
         bool is_range = item[0] == '*';
-        const char *rest = is_range ? item + 1 : read_number(field, item, &from);
+        const char *rest = is_range ? item + 1 : read_cron_number(field, item, &from);
 
         if (rest && !is_range) {
                 to = from;
                 if (*rest == '-') {
                         is_range = true;
-                        rest = read_number(field, rest + 1, &to);
+                        rest = read_cron_number(field, rest + 1, &to);
                 }
                 if (field == &field_of[WEEKDAY] && to == 0 && from > 0)
                         to = 7; /* fri-sun */
         }
         if (rest && *rest == '/' && is_range)
-                rest = read_number(&step_field, rest + 1, &step);
+                rest = read_cron_number(&step_field, rest + 1, &step);
         if (!rest || *rest || step == 0 || from < field->min || to > field->max || from > to)
                 return refuse_item(field, item, error);
         for (unsigned number = from; number <= to; number += step)
@@ -112,7 +112,7 @@ static int read_field(const struct field *field, const char *text, size_t size, 
 
                 snprintf(item, sizeof(item), "%.*s", (int)(length < ITEM_SIZE ? length : ITEM_SIZE - 1),
                          text);
-                r = read_item(field, item, set, error);
+                r = read_cron_item(field, item, set, error);
                 if (r < 0 || !comma)
                         return r;
                 text = comma + 1;
@@ -236,7 +236,7 @@ static bool is_day(const struct cron *cron, int64_t local)
         return cron->any_day || cron->any_weekday ? day && weekday : day || weekday;
 }
 
-static void offer(struct search *search, int64_t moment)
+static void offer_moment(struct search *search, int64_t moment)
 {
         if (moment > search->after && (search->best == 0 || moment < search->best))
                 search->best = moment;
@@ -249,9 +249,9 @@ static void offer_local(struct search *search, int64_t local, int64_t before, in
         bool first_is = offset_at(first) == before, second_is = offset_at(second) == after;
 
         if (first_is || !second_is) /* or the clock skips it: as if it had not been changed */
-                offer(search, first);
+                offer_moment(search, first);
         if (second_is && (!first_is || search->cron->hour == ALL_HOURS))
-                offer(search, second);
+                offer_moment(search, second);
 }
 
 static void offer_day(struct search *search, int64_t midnight)
@@ -265,7 +265,7 @@ static void offer_day(struct search *search, int64_t midnight)
                 after = offset_at(local + DAY_SECONDS);
                 for (unsigned minute = 0; minute < 60; minute++)
                         if (search->cron->minute >> minute & 1)
-                                before == after ? offer(search, local + minute * 60 - before)
+                                before == after ? offer_moment(search, local + minute * 60 - before)
                                                 : offer_local(search, local + minute * 60, before, after);
         }
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 static const struct unit {
         const char *name;
@@ -23,11 +24,6 @@ static const struct unit *unit_find(const char *name, size_t length)
                 if (strlen(unit[i].name) == length && memcmp(unit[i].name, name, length) == 0)
                         return &unit[i];
         return NULL;
-}
-
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
 }
 
 /* One <number><unit>; *position moves behind it. The fraction is kept in millionths. */

@@ -408,3 +408,10 @@ void json_close(struct text *json, const char *bracket)
                 json->size--;
         text_append_string(json, bracket);
 }
+
+bool ends_with(const char *text, const char *end)
+{
+        size_t size = strlen(text), end_size = strlen(end);
+
+        return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}

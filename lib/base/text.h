@@ -66,6 +66,19 @@ int text_append_escaped(struct text *text, const char *string);
 /* Appends a string in base64. */
 void text_append_base64(struct text *text, const char *input);
 
+/* Whether the byte is white space of JSON. */
+static inline bool json_is_space(char c)
+{
+        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static inline bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+bool ends_with(const char *text, const char *end);
+
 /* Length of the valid UTF-8 sequence at `bytes` (1 to 4), or 0 when there is none. */
 size_t utf8_sequence(const char *bytes, size_t size);
 

@@ -8,14 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
+#include "base/text.h"
 
 /* Exactly so many digits; *p moves behind them. */
-static bool take_number(const char **p, int digits, int *ret)
+static bool take_digits(const char **p, int digits, int *ret)
 {
         *ret = 0;
         for (; digits > 0; digits--, (*p)++) {
@@ -36,9 +32,9 @@ static bool take_one_of(const char **p, char one, char other)
 
 static bool take_date(const char **p, struct tm *tm)
 {
-        bool is_date = take_number(p, 4, &tm->tm_year) && take_one_of(p, '-', '-') &&
-                       take_number(p, 2, &tm->tm_mon) && take_one_of(p, '-', '-') &&
-                       take_number(p, 2, &tm->tm_mday);
+        bool is_date = take_digits(p, 4, &tm->tm_year) && take_one_of(p, '-', '-') &&
+                       take_digits(p, 2, &tm->tm_mon) && take_one_of(p, '-', '-') &&
+                       take_digits(p, 2, &tm->tm_mday);
 
         tm->tm_year -= 1900;
         tm->tm_mon -= 1;
@@ -48,9 +44,9 @@ static bool take_date(const char **p, struct tm *tm)
 /* The 60th second is a leap second. */
 static bool take_clock(const char **p, struct tm *tm)
 {
-        return take_number(p, 2, &tm->tm_hour) && take_one_of(p, ':', ':') &&
-               take_number(p, 2, &tm->tm_min) && take_one_of(p, ':', ':') &&
-               take_number(p, 2, &tm->tm_sec) && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
+        return take_digits(p, 2, &tm->tm_hour) && take_one_of(p, ':', ':') &&
+               take_digits(p, 2, &tm->tm_min) && take_one_of(p, ':', ':') &&
+               take_digits(p, 2, &tm->tm_sec) && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
 }
 
 static bool take_fraction(const char **p, uint64_t *ret_usec)
@@ -76,8 +72,8 @@ static bool take_zone(const char **p, int *ret_seconds)
         *ret_seconds = 0;
         if (take_one_of(p, 'Z', 'z'))
                 return true;
-        if (!take_one_of(p, '+', '-') || !take_number(p, 2, &hours) || !take_one_of(p, ':', ':') ||
-            !take_number(p, 2, &minutes) || hours > 23 || minutes > 59)
+        if (!take_one_of(p, '+', '-') || !take_digits(p, 2, &hours) || !take_one_of(p, ':', ':') ||
+            !take_digits(p, 2, &minutes) || hours > 23 || minutes > 59)
                 return false;
         *ret_seconds = sign * (hours * 3600 + minutes * 60);
         return true;

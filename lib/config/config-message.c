@@ -37,15 +37,15 @@ static struct record_pair *pairs(const struct config_pair *pair, size_t count)
 }
 
 /* Frees also what is half made. */
-static void kinds_done(const struct record_kind *kind, size_t count)
+static void carried_kinds_done(const struct record_kind *kind, size_t count)
 {
         for (size_t i = 0; kind && i < count; i++)
                 free((void *)(uintptr_t)kind[i].namespace);
         free((void *)(uintptr_t)kind);
 }
 
-static bool add_kind(struct record_kind *list, size_t *count, const struct config_owned *kind,
-                     char *const *namespace, size_t namespace_count)
+static bool carry_kind(struct record_kind *list, size_t *count, const struct config_owned *kind,
+                       char *const *namespace, size_t namespace_count)
 {
         struct record_kind record = {
                 .api_version = kind->api_version,
@@ -67,16 +67,16 @@ static bool list_kinds(const struct config_watch *config, struct record_watch *r
         bool done = child && patched;
 
         for (size_t i = 0; i < children && done; i++)
-                done = add_kind(child, &count,
-                                i < config->owns_count ? &config->owns[i]
-                                                       : &config->answers[i - config->owns_count],
-                                config->child_namespace, config->child_namespace_count);
+                done = carry_kind(child, &count,
+                                  i < config->owns_count ? &config->owns[i]
+                                                         : &config->answers[i - config->owns_count],
+                                  config->child_namespace, config->child_namespace_count);
         ret->child_kinds = child;
         ret->child_kinds_count = count;
         count = 0;
         for (size_t i = 0; i < config->patches_count && done; i++)
-                done = add_kind(patched, &count, &config->patches[i], config->patches[i].namespace,
-                                config->patches[i].namespace_count);
+                done = carry_kind(patched, &count, &config->patches[i], config->patches[i].namespace,
+                                  config->patches[i].namespace_count);
         ret->patched_kinds = patched;
         ret->patched_kinds_count = count;
         return done;
@@ -134,8 +134,8 @@ void config_worker_watch_done(struct record_watch *watch)
         watch->environment = NULL;
         free((void *)(uintptr_t)watch->namespace);
         watch->namespace = NULL;
-        kinds_done(watch->child_kinds, watch->child_kinds_count);
-        kinds_done(watch->patched_kinds, watch->patched_kinds_count);
+        carried_kinds_done(watch->child_kinds, watch->child_kinds_count);
+        carried_kinds_done(watch->patched_kinds, watch->patched_kinds_count);
         watch->child_kinds = watch->patched_kinds = NULL;
 }
 

@@ -67,8 +67,8 @@ static bool same_value(const struct key *key, const void *a, const void *b)
         return true;
 }
 
-static bool differs(const struct key_table *table, const char *path, const void *old, const void *new,
-                    char *ret_key, size_t size);
+static bool table_differs(const struct key_table *table, const char *path, const void *old, const void *new,
+                          char *ret_key, size_t size);
 
 /* Kinds: each of the list has the keys of the same table. */
 static bool kinds_differ(const struct key *key, const char *path, const struct list *old,
@@ -77,7 +77,7 @@ static bool kinds_differ(const struct key *key, const char *path, const struct l
         for (size_t i = 0; i < old->count; i++) {
                 size_t at = i * sizeof(struct config_owned);
 
-                if (differs(key->keys, path, old->item + at, new->item + at, ret_key, size))
+                if (table_differs(key->keys, path, old->item + at, new->item + at, ret_key, size))
                         return true;
         }
         return false;
@@ -97,11 +97,11 @@ static bool key_differs(const struct key *key, const char *path, const char *old
                 return kinds_differ(key, path, a, b, ret_key, size);
         if (key->kind == KEY_WATCHES || key->kind == KEY_WATCH) /* watches_differ() */
                 return false;
-        return key->keys && differs(key->keys, path, old, new, ret_key, size);
+        return key->keys && table_differs(key->keys, path, old, new, ret_key, size);
 }
 
-static bool differs(const struct key_table *table, const char *path, const void *old, const void *new,
-                    char *ret_key, size_t size)
+static bool table_differs(const struct key_table *table, const char *path, const void *old, const void *new,
+                          char *ret_key, size_t size)
 {
         for (size_t i = 0; i < table->count; i++) {
                 char inner[DIFFER_KEY_SIZE];
@@ -134,8 +134,8 @@ static bool watches_differ(const struct config *old, const struct config *new, c
                 if (strcmp(a->name, b->name) != 0)
                         return true;
                 snprintf(path, sizeof(path), "watches[%s]", a->name);
-                if (differs(&watch_table, path, a, b, ret_key, size) ||
-                    differs(&due_table, path, a, b, ret_key, size))
+                if (table_differs(&watch_table, path, a, b, ret_key, size) ||
+                    table_differs(&due_table, path, a, b, ret_key, size))
                         return true;
                 if (same_handler(&a->handler, &b->handler))
                         continue;
@@ -147,6 +147,6 @@ static bool watches_differ(const struct config *old, const struct config *new, c
 
 bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size)
 {
-        return differs(&config_table, "", old, new, ret_key, size) ||
+        return table_differs(&config_table, "", old, new, ret_key, size) ||
                watches_differ(old, new, ret_key, size);
 }

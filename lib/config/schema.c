@@ -273,7 +273,7 @@ static cJSON *mapping(const char *path, const struct key_table *table, const voi
 }
 
 /* Every description belongs to a key: "watches[].handler.exec" is looked up in the finished schema. */
-static bool is_key(const cJSON *schema, const char *key)
+static bool has_property(const cJSON *schema, const char *key)
 {
         char name[KEY_LENGTH];
         size_t length = strcspn(key, ".[");
@@ -289,7 +289,7 @@ static bool is_key(const cJSON *schema, const char *key)
         if (!found || key[length] == '\0')
                 return found;
         jq = cJSON_GetObjectItemCaseSensitive(found, "oneOf");
-        return is_key(jq ? cJSON_GetArrayItem(jq, 1) : found, key + length + 1);
+        return has_property(jq ? cJSON_GetArrayItem(jq, 1) : found, key + length + 1);
 }
 
 int main(void)
@@ -299,7 +299,7 @@ int main(void)
         char *text;
 
         for (const struct config_words *entry = config_words; entry->key; entry++)
-                if (!is_key(schema, entry->key))
+                if (!has_property(schema, entry->key))
                         give_up_schema("is described in lib/config/schema-words.c, and is no key",
                                        entry->key);
         put_member(schema, "$schema", cJSON_CreateString(DIALECT));

@@ -18,7 +18,7 @@
 
 /* ---- checking */
 
-static bool is_id(const char *text)
+static bool is_watch_id(const char *text)
 {
         size_t length = strlen(text);
 
@@ -86,7 +86,7 @@ void check_id(struct reader *reader, yaml_node_t *node, const char *path, struct
         char key[256];
 
         snprintf(key, sizeof(key), "%.200s.id", path);
-        if (watch->id && !is_id(watch->id))
+        if (watch->id && !is_watch_id(watch->id))
                 problem_add(reader, mapping_find(reader, node, "id"), false, key,
                             "\"%s\" must be at most %d letters, digits, '-', '_' or '.', with a letter or "
                             "digit at both ends: it becomes part of the names of finalizers and annotations",

@@ -103,7 +103,7 @@ static void read_unsigned(struct reader *reader, const yaml_node_t *node, const 
 
 static const char *const size_unit[] = {"", "Ki", "Mi", "Gi", "Ti"};
 
-static const char *format_size(uint64_t bytes, char *text, size_t size)
+static const char *format_bytes(uint64_t bytes, char *text, size_t size)
 {
         size_t i = 0;
 
@@ -138,8 +138,8 @@ static void read_size(struct reader *reader, const yaml_node_t *node, const char
         }
         if (is_size)
                 problem_add(reader, node, false, path, "%s is out of range (%s to %s)", text,
-                            format_size(key->min, min, sizeof(min)),
-                            format_size(key->max, max, sizeof(max)));
+                            format_bytes(key->min, min, sizeof(min)),
+                            format_bytes(key->max, max, sizeof(max)));
         else
                 problem_add(reader, node, false, path,
                             "\"%s\" is not a size; write for example 512Ki, 256Mi, 2Gi", text ? text : "");
@@ -176,7 +176,8 @@ static void read_milli(struct reader *reader, const yaml_node_t *node, const cha
                 *place = (unsigned)milli;
 }
 
-static void read_texts(struct reader *reader, const yaml_node_t *node, const char *path, char ***place)
+static void read_config_texts(struct reader *reader, const yaml_node_t *node, const char *path,
+                              char ***place)
 {
         size_t *count = (size_t *)(void *)(place + 1), wanted;
 
@@ -364,8 +365,8 @@ static void read_watches(struct reader *reader, yaml_node_t *node, const char *p
         }
 }
 
-static void read_value(struct reader *reader, yaml_node_t *node, const char *path, const struct key *key,
-                       void *target)
+static void read_config_value(struct reader *reader, yaml_node_t *node, const char *path,
+                              const struct key *key, void *target)
 {
         void *place = (char *)target + key->offset;
 
@@ -382,7 +383,7 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 read_unsigned(reader, node, path, key, place);
                 return;
         case KEY_TEXTS:
-                read_texts(reader, node, path, place);
+                read_config_texts(reader, node, path, place);
                 return;
         case KEY_TRIGGER:
                 if (node->type == YAML_MAPPING_NODE) {
@@ -475,8 +476,8 @@ static bool take_place(struct reader *reader, const yaml_node_t *node, const cha
         return false;
 }
 
-static void read_pair(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
-                      const char *path, const struct key_table *table, void *target)
+static void read_config_pair(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
+                             const char *path, const struct key_table *table, void *target)
 {
         yaml_node_t *key_node = yaml_document_get_node(reader->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(reader->document, pair->value);
@@ -496,7 +497,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
         } else if (is_duplicate(reader, mapping, pair, name)) {
                 problem_add(reader, key_node, false, inner, "is given twice");
         } else if (target != reader->config || take_place(reader, key_node, inner, key)) {
-                read_value(reader, value, inner, key, target);
+                read_config_value(reader, value, inner, key, target);
         }
 }
 
@@ -509,7 +510,7 @@ void read_mapping(struct reader *reader, yaml_node_t *node, const char *path, co
         }
         for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
              pair++)
-                read_pair(reader, node, pair, path, table, target);
+                read_config_pair(reader, node, pair, path, table, target);
         for (size_t i = 0; i < table->count; i++) {
                 char inner[PATH_MAX_LENGTH];
 

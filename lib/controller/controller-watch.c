@@ -105,7 +105,7 @@ void metrics_ended(struct watch_metrics *metrics, const struct message_done *don
         histogram_add(&metrics->work, duration_usec);
 }
 
-static struct mark mark_of(const char *key, const char *uid)
+static struct mark mark_of_object(const char *key, const char *uid)
 {
         return (struct mark){XXH3_64bits_withSeed(uid, strlen(uid), XXH3_64bits(key, strlen(key))), 0, 0};
 }
@@ -119,7 +119,7 @@ static int compare_marks(const void *a, const void *b)
 
 struct mark *mark_find(void *const *marks, const char *key, const char *uid)
 {
-        const struct mark sought = mark_of(key, uid);
+        const struct mark sought = mark_of_object(key, uid);
         struct mark **found = *marks ? tfind(&sought, marks, compare_marks) : NULL;
 
         return found ? *found : NULL;
@@ -135,7 +135,7 @@ struct mark *mark_add(void **marks, const char *key, const char *uid)
         added = malloc(sizeof(*added));
         if (!added)
                 return NULL;
-        *added = mark_of(key, uid);
+        *added = mark_of_object(key, uid);
         return tsearch(added, marks, compare_marks) ? TAKE_PTR(added) : NULL;
 }
 

@@ -155,7 +155,7 @@ static _noreturn_ void on_stack(void)
         }
 }
 
-static void enter(struct fiber *fiber)
+static void fiber_enter(struct fiber *fiber)
 {
         struct fibers *fibers = fiber->fibers;
         ucontext_t context;
@@ -184,7 +184,7 @@ static void enter(struct fiber *fiber)
 
 /* ---- rounds */
 
-static void make_ready(struct fiber *fiber)
+static void fiber_make_ready(struct fiber *fiber)
 {
         struct fibers *fibers = fiber->fibers;
         int r;
@@ -219,7 +219,7 @@ void fibers_turn(struct fibers *fibers)
 
                 if (fibers->on_switch)
                         fibers->on_switch(fiber, fibers->on_switch_userdata);
-                enter(fiber);
+                fiber_enter(fiber);
                 if (fibers->on_switch)
                         fibers->on_switch(NULL, fibers->on_switch_userdata);
                 if (fiber->state == FIBER_IDLE) {
@@ -245,7 +245,7 @@ static int before_sleep(sd_event_source *source _unused_, void *userdata)
         return sd_event_source_set_enabled(fibers->again, any ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-static int on_again(sd_event_source *source, void *userdata)
+static int on_next_round(sd_event_source *source, void *userdata)
 {
         const struct fibers *fibers = userdata;
 
@@ -265,7 +265,7 @@ int fibers_new(sd_event *event, struct fibers **ret)
         if (!fibers)
                 return -ENOMEM;
         fibers->last_ready = &fibers->ready;
-        r = sd_event_add_defer(event, &fibers->again, on_again, fibers);
+        r = sd_event_add_defer(event, &fibers->again, on_next_round, fibers);
         if (r >= 0)
                 r = sd_event_source_set_enabled(fibers->again, SD_EVENT_OFF);
         if (r >= 0)
@@ -360,7 +360,7 @@ int fiber_start(struct fibers *fibers, const char *name, void (*entry)(void *use
         fiber->next = fibers->all;
         fibers->all = fiber;
         fibers->count++;
-        make_ready(fiber);
+        fiber_make_ready(fiber);
         if (ret)
                 *ret = fiber;
         return 0;
@@ -394,7 +394,7 @@ void fiber_wake(struct fiber *fiber)
 {
         assert(fiber->state != FIBER_IDLE);
         if (fiber->state == FIBER_SUSPENDED)
-                make_ready(fiber);
+                fiber_make_ready(fiber);
         else if (fiber->state == FIBER_RUNNING)
                 fiber->woken = true;
 }

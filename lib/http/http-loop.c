@@ -38,8 +38,8 @@ static void run_daemon(struct http_loop *loop)
         }
 }
 
-static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
-                 void *userdata)
+static int on_http_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
+                      void *userdata)
 {
         run_daemon(userdata);
         return 0;
@@ -51,7 +51,7 @@ static int on_http_timer(sd_event_source *source _unused_, uint64_t usec _unused
         return 0;
 }
 
-static int on_soon(sd_event_source *source _unused_, void *userdata)
+static int on_http_soon(sd_event_source *source _unused_, void *userdata)
 {
         run_daemon(userdata);
         return 0;
@@ -67,12 +67,12 @@ int http_loop_attach(struct http_loop *loop, sd_event *event, struct MHD_Daemon 
         loop->expire = expire;
         if (!info)
                 return -EIO;
-        r = sd_event_add_io(event, &loop->io, info->epoll_fd, EPOLLIN, on_io, loop);
+        r = sd_event_add_io(event, &loop->io, info->epoll_fd, EPOLLIN, on_http_io, loop);
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &loop->timer, CLOCK_MONOTONIC, 0, 1, on_http_timer,
                                                loop);
         if (r >= 0)
-                r = sd_event_add_defer(event, &loop->soon, on_soon, loop);
+                r = sd_event_add_defer(event, &loop->soon, on_http_soon, loop);
         return r < 0 ? r : 0;
 }
 

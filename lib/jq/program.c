@@ -226,7 +226,7 @@ int jq_program_test(struct jq_program *program, const char *json, size_t size, b
         return r;
 }
 
-static int take_text(jv value, void *userdata)
+static int take_jq_text(jv value, void *userdata)
 {
         struct text *out = userdata;
         jv text = jv_dump_string(value, JV_PRINT_SORTED);
@@ -268,8 +268,8 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 
 /* ---- fingerprints */
 
-static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, const char *json,
-                       size_t size, uint64_t *ret)
+static int fingerprint_values(const struct trigger_basis *basis, enum trigger trigger, const char *json,
+                              size_t size, uint64_t *ret)
 {
         return (basis->partial ? fingerprint_metadata : fingerprint_object)(trigger, &basis->ours, json,
                                                                             size, ret);
@@ -283,10 +283,10 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
         int r;
 
         if (basis->trigger != TRIGGER_JQ)
-                return fingerprint(basis, basis->trigger, json, size, ret_fingerprint);
-        r = run_jq(basis->program, json, size, basis->partial, take_text, &result, error);
+                return fingerprint_values(basis, basis->trigger, json, size, ret_fingerprint);
+        r = run_jq(basis->program, json, size, basis->partial, take_jq_text, &result, error);
         if (r < 0) {
-                r = fingerprint(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
+                r = fingerprint_values(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
                 return r < 0 ? r : 1;
         }
         hash = keyed_hash_of(HASHED_PROGRAM_RESULT);

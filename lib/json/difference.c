@@ -31,17 +31,17 @@ static bool is_servers_own(const struct walk *walk, const char *name)
         return false;
 }
 
-static bool is_plain(const char *name)
+static bool is_plain_name(const char *name)
 {
         return name[0] && !name[strcspn(name, "./[]\" ")];
 }
 
-static size_t enter(struct walk *walk, const char *name)
+static size_t path_enter(struct walk *walk, const char *name)
 {
         size_t size = walk->path.size;
 
         walk->depth++;
-        if (is_plain(name)) {
+        if (is_plain_name(name)) {
                 text_printf(&walk->path, "%s%s", size > 0 ? "." : "", name);
         } else {
                 text_json(&walk->path, "[?]", name);
@@ -71,12 +71,12 @@ static void compare_member(struct walk *walk, const char *name, const cJSON *bef
 
         if (is_servers_own(walk, name))
                 return;
-        size = enter(walk, name);
+        size = path_enter(walk, name);
         compare_values(walk, before, after);
         leave_path(walk, size);
 }
 
-static void compare_objects(struct walk *walk, const cJSON *before, const cJSON *after)
+static void difference_of_objects(struct walk *walk, const cJSON *before, const cJSON *after)
 {
         struct json_names old, new;
         const cJSON *member;
@@ -94,7 +94,7 @@ static void compare_objects(struct walk *walk, const cJSON *before, const cJSON 
         json_names_done(&new);
 }
 
-static void compare_arrays(struct walk *walk, const cJSON *before, const cJSON *after)
+static void difference_of_arrays(struct walk *walk, const cJSON *before, const cJSON *after)
 {
         const cJSON *old = before ? before->child : NULL, *new = after ? after->child : NULL;
 
@@ -111,7 +111,7 @@ static void compare_arrays(struct walk *walk, const cJSON *before, const cJSON *
 }
 
 /* Both are of this type, or the other one is not there. Empty ones are leaves. */
-static bool both(const cJSON *before, const cJSON *after, int type)
+static bool both_have_type(const cJSON *before, const cJSON *after, int type)
 {
         return ((before && (before->type & 0xff) == type && (!after || (after->type & 0xff) == type)) ||
                 (!before && after && (after->type & 0xff) == type)) &&
@@ -122,12 +122,12 @@ static void compare_values(struct walk *walk, const cJSON *before, const cJSON *
 {
         if (before && after && json_equal(before, after))
                 return;
-        if (walk->depth < DEPTH_MAX && both(before, after, cJSON_Object)) {
-                compare_objects(walk, before, after);
+        if (walk->depth < DEPTH_MAX && both_have_type(before, after, cJSON_Object)) {
+                difference_of_objects(walk, before, after);
                 return;
         }
-        if (walk->depth < DEPTH_MAX && both(before, after, cJSON_Array)) {
-                compare_arrays(walk, before, after);
+        if (walk->depth < DEPTH_MAX && both_have_type(before, after, cJSON_Array)) {
+                difference_of_arrays(walk, before, after);
                 return;
         }
         visit_leaf(walk, before, after);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct reader {
         const char *text;
         size_t size, position;
@@ -16,14 +18,9 @@ struct reader {
         char *key; /* of the member whose value comes next */
 };
 
-static bool is_space(char c)
-{
-        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static char look_ahead(struct reader *reader)
 {
-        while (reader->position < reader->size && is_space(reader->text[reader->position]))
+        while (reader->position < reader->size && json_is_space(reader->text[reader->position]))
                 reader->position++;
         return reader->position < reader->size ? reader->text[reader->position] : '\0';
 }
@@ -216,7 +213,7 @@ static int read_string(struct reader *reader, cJSON **ret)
 }
 
 /* "key": */
-static int read_key(struct reader *reader)
+static int read_member_name(struct reader *reader)
 {
         bool zero = false;
         int r = look_ahead(reader) == '"' ? read_json_text(reader, &reader->key, &zero) : -EBADMSG;
@@ -273,7 +270,7 @@ static int open_container(struct reader *reader, char c, cJSON **ret)
         return 0;
 }
 
-static int read_value(struct reader *reader, char c, cJSON **ret)
+static int read_json_value(struct reader *reader, char c, cJSON **ret)
 {
         if (c == '{' || c == '[')
                 return open_container(reader, c, ret);
@@ -309,11 +306,11 @@ static int read_next(struct reader *reader, cJSON **root)
 {
         cJSON *parent = reader->depth > 0 ? reader->open[reader->depth - 1] : NULL, *item = NULL;
         int r = reader->values++ == reader->values_max ? -E2BIG
-                : cJSON_IsObject(parent)               ? read_key(reader)
+                : cJSON_IsObject(parent)               ? read_member_name(reader)
                                                        : 0;
 
         if (r >= 0)
-                r = read_value(reader, look_ahead(reader), &item);
+                r = read_json_value(reader, look_ahead(reader), &item);
         if (r < 0)
                 return r;
         item->string = TAKE_PTR(reader->key);
@@ -326,7 +323,7 @@ static int read_next(struct reader *reader, cJSON **root)
 
 /* ---- members by name */
 
-static int compare_names(const void *a, const void *b)
+static int compare_member_names(const void *a, const void *b)
 {
         return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
@@ -342,7 +339,7 @@ int json_names_sort(const cJSON *object, struct json_names *ret)
                 return -ENOMEM;
         }
         cJSON_ArrayForEach(member, object) if (i < count) ret->member[i++] = member;
-        qsort((void *)ret->member, count, sizeof(*ret->member), compare_names);
+        qsort((void *)ret->member, count, sizeof(*ret->member), compare_member_names);
         return 0;
 }
 
@@ -351,7 +348,7 @@ const cJSON *json_names_find(const struct json_names *names, const char *name)
         cJSON wanted = {.string = (char *)(uintptr_t)name};
         const cJSON *key = &wanted;
         const cJSON **found = names->count > 0 ? bsearch(&key, (const void *)names->member, names->count,
-                                                         sizeof(*names->member), compare_names)
+                                                         sizeof(*names->member), compare_member_names)
                                                : NULL;
 
         return found ? *found : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The API client: see client.h. libcurl forbids calls into its multi handle from its own callbacks, and our
- * callbacks run inside them; so everything that touches the handle goes through turn_begin()/turn_end(), and
+ * callbacks run inside them; so everything that touches the handle goes through client_turn_begin()/client_turn_end(), and
  * what callbacks ask for meanwhile (starting, cancelling, freeing) is done at the end of the outermost turn.
  */
 #include "kube/client.h"
@@ -80,7 +80,7 @@ static void want_turn(struct kube_client *client)
         (void)on_timer_wanted(client->multi, 0, client);
 }
 
-static bool has_room(const struct kube_client *client)
+static bool client_has_room(const struct kube_client *client)
 {
         return client->at_once.max == 0 || client->at_once.running < client->at_once.now;
 }
@@ -146,7 +146,7 @@ static bool is_past_bound(const struct kube_transfer *transfer, uint64_t now)
         return transfer->client->bounds_writes && !transfer->reads && now >= transfer->client->writes_until;
 }
 
-static void launch(struct kube_transfer *transfer)
+static void transfer_launch(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
@@ -216,19 +216,19 @@ static bool settle_one(struct kube_client *client)
                         return true;
                 }
         }
-        client->at_once.others_wait = oldest && !has_room(client);
-        if (!oldest || !has_room(client))
+        client->at_once.others_wait = oldest && !client_has_room(client);
+        if (!oldest || !client_has_room(client))
                 return false;
-        launch(oldest);
+        transfer_launch(oldest);
         return true;
 }
 
-static void turn_begin(struct kube_client *client)
+static void client_turn_begin(struct kube_client *client)
 {
         client->depth++;
 }
 
-static void turn_end(struct kube_client *client)
+static void client_turn_end(struct kube_client *client)
 {
         if (client->depth > 1) {
                 client->depth--;
@@ -246,7 +246,7 @@ static int on_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, 
         struct kube_client *client = userdata;
         uint64_t now = clock_boottime_usec(), next = 0;
 
-        turn_begin(client);
+        client_turn_begin(client);
         for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next) {
                 if (!transfer->running || transfer->overdue_at == 0)
                         continue;
@@ -256,7 +256,7 @@ static int on_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, 
         }
         if (next > 0)
                 arm_overdue(client, next);
-        turn_end(client);
+        client_turn_end(client);
         return 0;
 }
 
@@ -282,10 +282,10 @@ static int on_socket_event(sd_event_source *source _unused_, int fd, uint32_t re
                 action |= CURL_CSELECT_OUT;
         if (revents & EPOLLERR)
                 action |= CURL_CSELECT_ERR;
-        turn_begin(client);
+        client_turn_begin(client);
         if (curl_multi_socket_action(client->multi, fd, action, &running) != CURLM_OK)
                 cannot_listen(client);
-        turn_end(client);
+        client_turn_end(client);
         return 0;
 }
 
@@ -316,23 +316,23 @@ static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, voi
         return 0;
 }
 
-static int on_soon(sd_event_source *source _unused_, void *userdata)
+static int on_client_soon(sd_event_source *source _unused_, void *userdata)
 {
         struct kube_client *client = userdata;
         int running;
 
-        turn_begin(client);
+        client_turn_begin(client);
         client->settle_wanted = false;
         if (client->multi &&
             curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK)
                 cannot_listen(client);
-        turn_end(client);
+        client_turn_end(client);
         return 0;
 }
 
 static int on_curl_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
-        return on_soon(source, userdata);
+        return on_client_soon(source, userdata);
 }
 
 /* Each request begins with a time of 0, which needs no timer of the kernel's. There is one time only: a new
@@ -378,7 +378,7 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
         if (r >= 0)
                 r = sd_event_source_set_enabled(client->timer, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_defer(event, &client->soon, on_soon, client);
+                r = sd_event_add_defer(event, &client->soon, on_client_soon, client);
         if (r >= 0)
                 r = sd_event_source_set_priority(client->soon, SOON_PRIORITY);
         if (r >= 0)
@@ -418,8 +418,8 @@ void kube_client_free(struct kube_client *client)
         /* libcurl may have more bytes in its hands: their owner is gone by then. */
         for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)
                 transfer->cancelled = true;
-        turn_begin(client);
-        turn_end(client);
+        client_turn_begin(client);
+        client_turn_end(client);
 }
 
 int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential)
@@ -434,8 +434,8 @@ int kube_client_set_credential(struct kube_client *client, const struct message_
                 return r;
         credential_wipe(&client->credential);
         client->credential = copy;
-        turn_begin(client);
-        turn_end(client);
+        client_turn_begin(client);
+        client_turn_end(client);
         return 0;
 }
 
@@ -471,8 +471,8 @@ static int on_throttle_over(sd_event_source *source _unused_, uint64_t usec _unu
         struct kube_client *client = userdata;
 
         arm_throttle(client);
-        turn_begin(client);
-        turn_end(client);
+        client_turn_begin(client);
+        client_turn_end(client);
         return 0;
 }
 
@@ -674,8 +674,8 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
         if (throttled_until(transfer) > 0) {
                 if (transfer->patient_until > 0)
                         want_turn(client);
-        } else if (has_room(client)) {
-                launch(transfer);
+        } else if (client_has_room(client)) {
+                transfer_launch(transfer);
         } else {
                 client->at_once.others_wait = true;
         }

@@ -40,7 +40,7 @@ struct resource_item {
         struct span name, kind, namespaced;
 };
 
-static int read_item(struct span element, struct resource_item *ret)
+static int read_resource(struct span element, struct resource_item *ret)
 {
         const struct scan_wanted wanted[] = {
                 {"name", &ret->name}, {"kind", &ret->kind}, {"namespaced", &ret->namespaced}};
@@ -54,7 +54,7 @@ static int take_kind(struct span element, struct kube_resource *resource)
 {
         _cleanup_free_ char *name = NULL;
         struct resource_item item;
-        int r = read_item(element, &item);
+        int r = read_resource(element, &item);
 
         if (r < 0 || !scan_string_equals(item.kind, resource->kind))
                 return r;
@@ -86,7 +86,7 @@ static int find_in_list(struct span list, struct kube_resource *resource)
         if (!status)
                 return -ENOMEM;
         SCAN_ELEMENTS(walk, list) {
-                r = read_item(walk.value, &item);
+                r = read_resource(walk.value, &item);
                 if (r < 0)
                         return r;
                 resource->status_subresource = scan_string_equals(item.name, status);

@@ -177,8 +177,8 @@ int kube_ask_all_versions(struct kube_client *client, const char *api_version, c
 /* Discovery of one kind: a GET of its group's resource list. */
 #define DISCOVERY_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
-static void take_list(const char *api_version, const char *kind, const struct kube_response *response,
-                      struct kube_finding *finding)
+static void take_resources(const char *api_version, const char *kind, const struct kube_response *response,
+                           struct kube_finding *finding)
 {
         int r = kube_resource_from_list(api_version, kind, response->body, response->body_size,
                                         &finding->resource);
@@ -212,7 +212,7 @@ int kube_ask_kind(struct kube_client *client, const char *api_version, const cha
         if (r < 0)
                 return r;
         if (error->failure == KUBE_FAILURE_NONE) {
-                take_list(api_version, kind, &answer.response, ret);
+                take_resources(api_version, kind, &answer.response, ret);
         } else if (error->failure == KUBE_FAILURE_HTTP && error->http_status == 404) {
                 kube_error_set(&ret->error, KUBE_FAILURE_HTTP,
                                "the server has no %s (is its CRD installed?): %s", api_version,

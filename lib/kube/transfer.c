@@ -14,7 +14,7 @@
 #define NAME "warning:"
 #define DATE "date:"
 
-static uint64_t hash_of(const char *text)
+static uint64_t hash_of_text(const char *text)
 {
         uint64_t hash = 0xcbf29ce484222325;
 
@@ -26,7 +26,7 @@ static uint64_t hash_of(const char *text)
 /* Whether it is new. */
 static bool warnings_note(struct warnings *warnings, const char *text)
 {
-        uint64_t hash = hash_of(text);
+        uint64_t hash = hash_of_text(text);
         size_t known = warnings->count < WARNINGS_MAX ? warnings->count : WARNINGS_MAX;
 
         for (size_t i = 0; i < known; i++)
@@ -71,7 +71,7 @@ static bool warning_read(const char *line, size_t size, char ret[static WARNING_
 
 /* ---- the credential's copy */
 
-static void wipe(char **secret)
+static void wipe_secret(char **secret)
 {
         if (*secret)
                 explicit_bzero(*secret, strlen(*secret));
@@ -79,7 +79,7 @@ static void wipe(char **secret)
         *secret = NULL;
 }
 
-#define WIPE(name) wipe(&credential->name);
+#define WIPE(name) wipe_secret(&credential->name);
 
 void credential_wipe(struct kube_credential *credential)
 {

@@ -13,7 +13,7 @@
 /* The extension becomes a part of one environment variable, which Linux limits to 128 KiB. */
 #define EXEC_CONFIG_MAX ((size_t)64 * 1024)
 
-static int no_memory(struct yaml_file *file)
+static int yaml_no_memory(struct yaml_file *file)
 {
         return error_set(file->error, -ENOMEM, "no memory");
 }
@@ -37,11 +37,11 @@ static int add_header(struct yaml_file *file, const yaml_node_t *node, const cha
 
         if (!value || strpbrk(value, "\r\n"))
                 return yaml_error(file, node, key, "a text on one line is expected");
-        return kubeconfig_pairs_add(&config->header, name, value) < 0 ? no_memory(file) : 0;
+        return kubeconfig_pairs_add(&config->header, name, value) < 0 ? yaml_no_memory(file) : 0;
 }
 
-static int take_list(struct yaml_file *file, yaml_node_t *list, const char *key, const char *name,
-                     struct kubeconfig *config)
+static int take_user_list(struct yaml_file *file, yaml_node_t *list, const char *key, const char *name,
+                          struct kubeconfig *config)
 {
         int r = 0;
 
@@ -68,9 +68,9 @@ static int take_extra(struct yaml_file *file, yaml_node_t *extra, struct kubecon
                 const char *key = yaml_text(yaml_document_get_node(&file->document, pair->key));
                 _cleanup_free_ char *name = extra_name(key ? key : "");
 
-                r = name ? take_list(file, yaml_document_get_node(&file->document, pair->value),
-                                     "user.as-user-extra", name, config)
-                         : no_memory(file);
+                r = name ? take_user_list(file, yaml_document_get_node(&file->document, pair->value),
+                                          "user.as-user-extra", name, config)
+                         : yaml_no_memory(file);
         }
         return r;
 }
@@ -94,8 +94,8 @@ int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct ku
         if (r >= 0 && uid && !yaml_is_empty(uid))
                 r = add_header(file, uid, "user.as-uid", "Impersonate-Uid", config);
         if (r >= 0)
-                r = take_list(file, yaml_member(file, user, "as-groups"), "user.as-groups",
-                              "Impersonate-Group", config);
+                r = take_user_list(file, yaml_member(file, user, "as-groups"), "user.as-groups",
+                                   "Impersonate-Group", config);
         return r < 0 ? r : take_extra(file, yaml_member(file, user, "as-user-extra"), config);
 }
 
@@ -104,7 +104,7 @@ int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct ku
 static int copy_text(struct yaml_file *file, char **place, const char *text)
 {
         *place = strdup(text ? text : "");
-        return *place ? 0 : no_memory(file);
+        return *place ? 0 : yaml_no_memory(file);
 }
 
 static int take_arguments(struct yaml_file *file, yaml_node_t *list, struct kubeconfig_exec *exec)
@@ -118,7 +118,7 @@ static int take_arguments(struct yaml_file *file, yaml_node_t *list, struct kube
         }
         exec->argument = calloc(room + 1, sizeof(char *));
         if (!exec->argument)
-                return no_memory(file);
+                return yaml_no_memory(file);
         for (; count < room; count++) {
                 const yaml_node_t *item =
                         yaml_document_get_node(&file->document, list->data.sequence.items.start[count]);
@@ -146,7 +146,7 @@ static int take_environment(struct yaml_file *file, yaml_node_t *list, struct ku
                 if (!name || !name[0] || strchr(name, '='))
                         return yaml_error(file, entry, "user.exec.env.name", "is missing, or not a name");
                 if (kubeconfig_pairs_add(&exec->environment, name, value ? value : "") < 0)
-                        return no_memory(file);
+                        return yaml_no_memory(file);
         }
         return 0;
 }
@@ -195,7 +195,7 @@ static int take_command(struct yaml_file *file, yaml_node_t *node, struct kubeco
                 return copy_text(file, &exec->command, command);
         exec->command = format_string("%.*s/%s", (int)(slash - file->path), file->path, command);
         if (!exec->command)
-                return no_memory(file);
+                return yaml_no_memory(file);
         return 0;
 }
 
@@ -336,5 +336,5 @@ int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struc
         if (writer.too_large)
                 return yaml_error(file, extension, "cluster.extensions",
                                   "the input of plugins is larger than 64 KiB, or contains itself");
-        return config->exec.cluster_config ? 0 : no_memory(file);
+        return config->exec.cluster_config ? 0 : yaml_no_memory(file);
 }

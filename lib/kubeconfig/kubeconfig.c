@@ -188,7 +188,7 @@ static int take_user_token(struct loader *loader, struct yaml_file *file, yaml_n
         return r;
 }
 
-static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+static int check_user_entry(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
         const struct kubeconfig *config = &loader->config;
 
@@ -232,7 +232,7 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
                 r = user_take_impersonation(file, node, config);
         if (r >= 0)
                 r = user_take_exec(file, node, config);
-        return r < 0 ? r : check_user(loader, file, node);
+        return r < 0 ? r : check_user_entry(loader, file, node);
 }
 
 /* ---- the service account of the pod: the environment names the server, a folder holds token and CA */
@@ -250,7 +250,7 @@ static int read_from(const char *folder, const char *name, read_t reader, char *
         return reader(path, ret, error);
 }
 
-static int read_pem(const char *path, char **ret, struct error *error)
+static int read_checked_pem(const char *path, char **ret, struct error *error)
 {
         int r = secret_read_file(path, ret, error);
         const char *problem = r < 0 ? NULL : pem_problem(*ret);
@@ -281,7 +281,7 @@ static int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
                 folder = FOLDER;
         r = read_from(folder, "token", secret_read_token, &config.token, error);
         if (r >= 0)
-                r = read_from(folder, "ca.crt", read_pem, &config.certificate_authority, error);
+                r = read_from(folder, "ca.crt", read_checked_pem, &config.certificate_authority, error);
         if (r >= 0 && read_from(folder, "namespace", secret_read_token, &config.default_namespace, NULL) < 0)
                 config.default_namespace = strdup("default");
         config.server = server_url(host, port);
@@ -395,7 +395,7 @@ static int take_context(struct loader *loader, const char *name)
         return r < 0 ? r : describe_identity(loader, file, name, user_name ? user_name : "(none)");
 }
 
-static int add_file(struct loader *loader, const char *path, bool must_exist)
+static int load_kubeconfig_file(struct loader *loader, const char *path, bool must_exist)
 {
         struct error error = ERROR_NONE;
         int r;
@@ -432,7 +432,7 @@ static int add_list(struct loader *loader, const char *list)
 
                 if (!path)
                         return error_set(loader->error, -ENOMEM, "no memory");
-                r = path[0] ? add_file(loader, path, false) : 0;
+                r = path[0] ? load_kubeconfig_file(loader, path, false) : 0;
                 if (r < 0)
                         return r;
                 list += length + (list[length] == ':');
@@ -446,11 +446,11 @@ static int find_files(struct loader *loader, const char *path)
         _cleanup_free_ char *standard = NULL;
 
         if (path && path[0])
-                return add_file(loader, path, true);
+                return load_kubeconfig_file(loader, path, true);
         if (list && list[0])
                 return add_list(loader, list);
         standard = home ? format_string("%s/.kube/config", home) : NULL;
-        return standard ? add_file(loader, standard, false) : 0;
+        return standard ? load_kubeconfig_file(loader, standard, false) : 0;
 }
 
 /* The file that $KUBECONFIG names is missing. Under a unit of ours it is a credential whose source is

@@ -45,7 +45,7 @@ int kubeconfig_pairs_add(struct kubeconfig_pairs *pairs, const char *name, const
         return added.name && added.value ? 0 : -ENOMEM;
 }
 
-static void pairs_done(struct kubeconfig_pairs *pairs)
+static void kubeconfig_pairs_done(struct kubeconfig_pairs *pairs)
 {
         for (size_t i = 0; i < pairs->count; i++) {
                 free(pairs->pair[i].name);
@@ -77,7 +77,7 @@ static int pairs_copy(const struct kubeconfig_pairs *from, struct kubeconfig_pai
 
 /* ---- exec */
 
-static bool same(const char *a, const char *b)
+static bool is_same_value(const char *a, const char *b)
 {
         return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -86,8 +86,8 @@ bool kubeconfig_exec_equal(const struct kubeconfig_exec *a, const struct kubecon
 {
         size_t i = 0;
 
-        if (!same(a->command, b->command) || !same(a->api_version, b->api_version) ||
-            !same(a->cluster_config, b->cluster_config) ||
+        if (!is_same_value(a->command, b->command) || !is_same_value(a->api_version, b->api_version) ||
+            !is_same_value(a->cluster_config, b->cluster_config) ||
             a->provide_cluster_info != b->provide_cluster_info ||
             !pairs_equal(&a->environment, &b->environment))
                 return false;
@@ -107,7 +107,7 @@ static void exec_done(struct kubeconfig_exec *exec)
         free(exec->api_version);
         free(exec->install_hint);
         free(exec->cluster_config);
-        pairs_done(&exec->environment);
+        kubeconfig_pairs_done(&exec->environment);
         *exec = (struct kubeconfig_exec){0};
 }
 
@@ -116,7 +116,7 @@ static void exec_done(struct kubeconfig_exec *exec)
 bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b)
 {
         for (size_t i = 0; i < ELEMENTS(string_offset); i++)
-                if (!same(*string_at(a, i), *string_at(b, i)))
+                if (!is_same_value(*string_at(a, i), *string_at(b, i)))
                         return false;
         return a->insecure == b->insecure && pairs_equal(&a->header, &b->header) &&
                kubeconfig_exec_equal(&a->exec, &b->exec);
@@ -143,7 +143,7 @@ void kubeconfig_done(struct kubeconfig *config)
 {
         for (size_t i = 0; i < ELEMENTS(string_offset); i++)
                 secret_wipe(string_at(config, i));
-        pairs_done(&config->header);
+        kubeconfig_pairs_done(&config->header);
         exec_done(&config->exec);
 }
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "kubeconfig/secret.h"
 
-static int parse(struct yaml_file *file, const char *data, struct error *error)
+static int parse_yaml(struct yaml_file *file, const char *data, struct error *error)
 {
         yaml_parser_t parser;
         int r = 0;
@@ -45,7 +45,7 @@ int yaml_file_load(const char *path, struct yaml_file *ret, struct error *error)
                 return error_set(error, -ENOMEM, "no memory");
         r = secret_read_file(path, &data, error);
         if (r >= 0)
-                r = parse(&file, data, error);
+                r = parse_yaml(&file, data, error);
         secret_wipe(&data);
         if (r < 0) {
                 yaml_file_done(&file);
@@ -55,7 +55,7 @@ int yaml_file_load(const char *path, struct yaml_file *ret, struct error *error)
         return 0;
 }
 
-static void wipe(yaml_document_t *document)
+static void wipe_document(yaml_document_t *document)
 {
         for (yaml_node_t *node = document->nodes.start; node < document->nodes.top; node++)
                 if (node->type == YAML_SCALAR_NODE)
@@ -65,7 +65,7 @@ static void wipe(yaml_document_t *document)
 void yaml_file_done(struct yaml_file *file)
 {
         if (file->loaded) {
-                wipe(&file->document);
+                wipe_document(&file->document);
                 yaml_document_delete(&file->document);
         }
         file->loaded = false;

@@ -12,7 +12,7 @@
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
 
-static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+static int visit_rows(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
                       void *userdata)
 {
         int r = ledger_try_flush(ledger);
@@ -58,12 +58,12 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_
         if (r < 0)
                 return r;
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return visit_rows(ledger, statement, limit, visit, userdata);
 }
 
 /* `sql`: ?1 to ?3 are the names of the place, ?4 is how many rows, ?5 the time of the place. */
-static int list_page(struct ledger *ledger, const char *sql, const struct ledger_place *behind, size_t limit,
-                     ledger_visit_t visit, void *userdata)
+static int visit_pages(struct ledger *ledger, const char *sql, const struct ledger_place *behind,
+                       size_t limit, ledger_visit_t visit, void *userdata)
 {
         _cleanup_statement_ sqlite3_stmt *statement = NULL;
         int r = ledger_prepare(ledger, sql, behind->watch, behind->key, behind->uid, &statement);
@@ -73,37 +73,37 @@ static int list_page(struct ledger *ledger, const char *sql, const struct ledger
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         if (sqlite3_bind_parameter_count(statement) >= 5)
                 sqlite3_bind_int64(statement, 5, (sqlite3_int64)behind->next_realtime);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return visit_rows(ledger, statement, limit, visit, userdata);
 }
 
 int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                         ledger_visit_t visit, void *userdata)
 {
-        return list_page(ledger,
-                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
-                         " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                         " ORDER BY key, uid LIMIT ?4",
-                         behind, limit, visit, userdata);
+        return visit_pages(ledger,
+                           "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
+                           " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                           " ORDER BY key, uid LIMIT ?4",
+                           behind, limit, visit, userdata);
 }
 
 int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                             ledger_visit_t visit, void *userdata)
 {
-        return list_page(ledger,
-                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
-                         " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                         " ORDER BY key, uid LIMIT ?4",
-                         behind, limit, visit, userdata);
+        return visit_pages(ledger,
+                           "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
+                           " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                           " ORDER BY key, uid LIMIT ?4",
+                           behind, limit, visit, userdata);
 }
 
 int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                         ledger_visit_t visit, void *userdata)
 {
-        return list_page(ledger,
-                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_due"
-                         " WHERE next_realtime > 0 AND (next_realtime, watch, key, uid)"
-                         " > (?5, ?1, ?2, ?3) ORDER BY next_realtime, watch, key, uid LIMIT ?4",
-                         behind, limit, visit, userdata);
+        return visit_pages(ledger,
+                           "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_due"
+                           " WHERE next_realtime > 0 AND (next_realtime, watch, key, uid)"
+                           " > (?5, ?1, ?2, ?3) ORDER BY next_realtime, watch, key, uid LIMIT ?4",
+                           behind, limit, visit, userdata);
 }
 
 /* Counts changes that are not written yet as well, where they can be written now. */

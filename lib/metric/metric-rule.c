@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define DIGITS  "0123456789"
@@ -14,23 +15,17 @@
 static const char *const reserved[] = {"reconciled_", "workqueue_", "controller_runtime_", "rest_client_",
                                        "process_",    "scrape_",    "target_info"};
 
-static bool is_name(const char *name, size_t length)
+static bool is_metric_word(const char *name, size_t length)
 {
         return length > 0 && strspn(name, LETTERS DIGITS) >= length && !strchr(DIGITS, name[0]);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-        size_t length = strlen(name), size = strlen(end);
-
-        return length >= size && strcmp(name + length - size, end) == 0;
 }
 
 const char *metric_name_problem(const char *name, enum metric_action action)
 {
         size_t length = strlen(name);
 
-        if (!is_name(name, length) || strspn(name, LETTERS DIGITS) != length || length > METRIC_NAME_MAX)
+        if (!is_metric_word(name, length) || strspn(name, LETTERS DIGITS) != length ||
+            length > METRIC_NAME_MAX)
                 return "must be a name of letters, digits and _ (at most 100)";
         for (size_t i = 0; i < ELEMENTS(reserved); i++)
                 if (strncmp(name, reserved[i], strlen(reserved[i])) == 0)
@@ -48,7 +43,7 @@ static const char *label_name_problem(const char *name, size_t length)
 {
         static const char *const taken[] = {"le", "quantile", "watch"};
 
-        if (!is_name(name, length) || length > METRIC_NAME_MAX || strncmp(name, "__", 2) == 0)
+        if (!is_metric_word(name, length) || length > METRIC_NAME_MAX || strncmp(name, "__", 2) == 0)
                 return "must be a name of letters, digits and _ (at most 100, not beginning with __)";
         for (size_t i = 0; i < ELEMENTS(taken); i++)
                 if (strlen(taken[i]) == length && strncmp(name, taken[i], length) == 0)

@@ -144,8 +144,8 @@ static const char *const *ends_of(enum metric_action action)
         return action == METRIC_ADD ? counter : action == METRIC_OBSERVE ? histogram : gauge;
 }
 
-static bool is_same(const char *a, size_t a_size, const char *a_end, const char *b, size_t b_size,
-                    const char *b_end)
+static bool is_same_span(const char *a, size_t a_size, const char *a_end, const char *b, size_t b_size,
+                         const char *b_end)
 {
         size_t a_more = strlen(a_end), b_more = strlen(b_end), size = a_size + a_more;
 
@@ -155,7 +155,7 @@ static bool is_same(const char *a, size_t a_size, const char *a_end, const char 
         if (a_size >= b_size)
                 return memcmp(a, b, b_size) == 0 && strncmp(a + b_size, b_end, a_size - b_size) == 0 &&
                        strcmp(a_end, b_end + (a_size - b_size)) == 0;
-        return is_same(b, b_size, b_end, a, a_size, a_end);
+        return is_same_span(b, b_size, b_end, a, a_size, a_end);
 }
 
 /* Two families would have samples of one name. */
@@ -165,7 +165,7 @@ static bool clash(const struct family *family, const char *name, size_t size, en
 
         for (const char *const *a = ends_of(family->action); *a; a++)
                 for (const char *const *b = ends_of(action); *b; b++)
-                        if (is_same(family->name, its_size, *a, name, size, *b))
+                        if (is_same_span(family->name, its_size, *a, name, size, *b))
                                 return true;
         return false;
 }
@@ -253,15 +253,15 @@ static size_t samples_of(const struct family *family)
         return family->action == METRIC_OBSERVE ? family->bound_count + 3 : 1;
 }
 
-static uint64_t hash_of(const struct family *family, const char *labels)
+static uint64_t hash_of_series(const struct family *family, const char *labels)
 {
         return XXH3_64bits_withSeed(labels, strlen(labels), (uint64_t)(uintptr_t)family);
 }
 
-static struct series **series_find(struct registry *registry, const struct family *family,
-                                   const char *labels)
+static struct series **registry_find(struct registry *registry, const struct family *family,
+                                     const char *labels)
 {
-        uint64_t hash = hash_of(family, labels);
+        uint64_t hash = hash_of_series(family, labels);
         struct series **place = &registry->place[hash % PLACES];
 
         while (*place && ((*place)->hash != hash || strcmp((*place)->labels, labels) != 0))
@@ -285,7 +285,7 @@ static int series_add(struct registry *registry, struct family *family, struct h
                 return -ENOMEM;
         }
         memcpy(series->labels, labels, size);
-        series->hash = hash_of(family, labels);
+        series->hash = hash_of_series(family, labels);
         series->previous = family->last;
         *(family->last ? &family->last->next : &family->first) = series;
         family->last = series;
@@ -353,7 +353,7 @@ static bool is_right(const struct record_metric *metric)
 static int take_away(struct registry *registry, const char *name, const char *labels)
 {
         struct family *family = family_find(registry, name, family_name_size(name));
-        struct series **place = family ? series_find(registry, family, labels) : NULL;
+        struct series **place = family ? registry_find(registry, family, labels) : NULL;
 
         if (place && *place)
                 series_remove(registry, family, place);
@@ -369,7 +369,7 @@ static int take_value(struct registry *registry, struct holder *holder, struct r
 
         if (r != METRIC_TAKEN)
                 return r;
-        place = series_find(registry, family, labels);
+        place = registry_find(registry, family, labels);
         if (!*place)
                 r = series_add(registry, family, holder, share.samples, labels, place);
         if (r == METRIC_TAKEN)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool ends_with(const char *text, size_t size, const char *end)
+static bool span_ends_with(const char *text, size_t size, const char *end)
 {
         size_t length = strlen(end);
 
@@ -25,7 +25,7 @@ bool bookkeeping_is_key(struct span key, const char *operator_name, const char *
         rest = size - prefix - 1;
         if (operator_name && (prefix != strlen(operator_name) || memcmp(text, operator_name, prefix) != 0))
                 return false;
-        return ends_with(slash + 1, rest, name) &&
+        return span_ends_with(slash + 1, rest, name) &&
                (rest == strlen(name) || slash[rest - strlen(name)] == '.');
 }
 

@@ -39,7 +39,7 @@ unsigned confined_judge(const struct record_watch *watch, bool is_patch, const c
 }
 
 /* The last '*' takes as many bytes as it must; an earlier one never needs to be asked again. */
-static bool match(const char *pattern, const char *name, const char *end)
+static bool match_pattern(const char *pattern, const char *name, const char *end)
 {
         const char *star = NULL, *tried = NULL;
 
@@ -76,7 +76,7 @@ bool namespace_match(const struct record_string *pattern, size_t count, const ch
 
         for (size_t i = 0; i < count; i++) {
                 bool exclusion = pattern[i].value[0] == '!';
-                bool matches = match(pattern[i].value + exclusion, name, name + length);
+                bool matches = match_pattern(pattern[i].value + exclusion, name, name + length);
 
                 if (exclusion && matches)
                         return false;

@@ -89,7 +89,7 @@ static bool is_note(const struct hasher *hasher, enum level level, struct span k
 }
 
 /* Whether the server maintains this member, handlers report it, or a LIST of built-in kinds lacks it. */
-static bool is_left_out(const struct hasher *hasher, enum level level, struct span key)
+static bool is_out_of_essence(const struct hasher *hasher, enum level level, struct span key)
 {
         static const struct name top[] = {NAME("status"), NAME("apiVersion"), NAME("kind")};
         static const struct name metadata[] = {NAME("resourceVersion"), NAME("generation"),
@@ -181,7 +181,7 @@ static int hash_member(struct hasher *hasher, enum level level, const struct sip
                 return -EBADMSG;
         hasher->position++;
         (void)look_at_byte(hasher);
-        if (is_left_out(hasher, level, place.key))
+        if (is_out_of_essence(hasher, level, place.key))
                 return take_hashed_value(hasher, &value);
         return hash_value(hasher, level_below(hasher, level, place.key), &place);
 }
@@ -310,8 +310,8 @@ static int hash_content(struct hasher *hasher, uint64_t *ret)
         return r;
 }
 
-static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct bookkeeping *ours,
-                       uint64_t *ret_fingerprint)
+static int finish_fingerprint(enum trigger trigger, struct hasher *hasher, const struct bookkeeping *ours,
+                              uint64_t *ret_fingerprint)
 {
         hasher->ours = (struct bookkeeping){
                 .finalizers = ours && ours->finalizers ? ours->finalizers : "",
@@ -329,7 +329,7 @@ int fingerprint_object(enum trigger trigger, const struct bookkeeping *ours, con
 {
         struct hasher hasher = {.input = json, .size = size};
 
-        return fingerprint(trigger, &hasher, ours, ret_fingerprint);
+        return finish_fingerprint(trigger, &hasher, ours, ret_fingerprint);
 }
 
 int fingerprint_metadata(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
@@ -337,7 +337,7 @@ int fingerprint_metadata(enum trigger trigger, const struct bookkeeping *ours, c
 {
         struct hasher hasher = {.input = json, .size = size, .metadata_only = true};
 
-        return fingerprint(trigger, &hasher, ours, ret_fingerprint);
+        return finish_fingerprint(trigger, &hasher, ours, ret_fingerprint);
 }
 
 bool fingerprint_is_partial(const char *json, size_t size)

@@ -33,7 +33,7 @@ static int read_identity_text(struct span value, char banned, char *out, size_t 
         return r < 0 ? r : is_clean(out, *ret_size, banned) ? 0 : -ENAMETOOLONG;
 }
 
-static int read_key(struct span namespace_name, struct span name, char key[IDENTITY_KEY_MAX + 1])
+static int build_key(struct span namespace_name, struct span name, char key[IDENTITY_KEY_MAX + 1])
 {
         size_t size = 0, name_size;
         int r = namespace_name.start
@@ -57,7 +57,7 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
                 ret->has_finalizers = object.finalizers.size > strlen("[]");
                 ret->api_version = object.api_version;
                 ret->kind = object.kind;
-                r = read_key(object.namespace_name, object.name, ret->key);
+                r = build_key(object.namespace_name, object.name, ret->key);
         }
         if (r >= 0)
                 r = read_identity_text(object.uid, '\0', ret->uid, IDENTITY_UID_MAX, &uid_size);
@@ -111,7 +111,7 @@ static int judge_identity(struct span text, const struct scan_object *object, co
         if (r < 0 || !is_of_kind(&reference, api_version, kind))
                 return r == -ENOMEM ? r : 0;
         found.controls = scan_is_true(reference.controller);
-        r = read_key(object->namespace_name, reference.name, found.key);
+        r = build_key(object->namespace_name, reference.name, found.key);
         if (r >= 0)
                 r = read_identity_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
         if (r < 0 || size == 0) {

@@ -173,7 +173,7 @@ static int at_value(struct scan_list *list, char c)
 
 /* Drops the part of an oversized item that was scanned, and keeps the position at which its end is looked
  * for. */
-static void drain(struct scan_list *list)
+static void drop_consumed(struct scan_list *list)
 {
         list->draining = true;
         list->position += list->cursor.position;
@@ -192,7 +192,7 @@ static int at_item(struct scan_list *list, char c)
         }
         r = take_list_value(list, &item);
         if (r == 0 && (list->draining || list->cursor.position > list->item_max))
-                drain(list);
+                drop_consumed(list);
         if (r <= 0)
                 return r;
         if (list->draining)

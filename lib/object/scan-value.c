@@ -163,7 +163,7 @@ static void skip_inside(struct value_cursor *cursor, const char *input, size_t s
 
 /* One byte outside of strings that skip_inside() did not pass, or the value's first. 1: it ended the value.
  */
-static int step(struct value_cursor *cursor, char c)
+static int cursor_step(struct value_cursor *cursor, char c)
 {
         int r;
 
@@ -210,7 +210,7 @@ int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size
                         skip_inside(cursor, input, size);
                 if (cursor->position == size)
                         return 0;
-                r = step(cursor, input[cursor->position++]);
+                r = cursor_step(cursor, input[cursor->position++]);
                 if (r != 0)
                         return r;
         }
@@ -220,7 +220,7 @@ int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size
 /* Behind an opening bracket: whether something is in it. */
 static bool is_filled(const char *at, const char *end)
 {
-        while (at < end && is_space(*at))
+        while (at < end && json_is_space(*at))
                 at++;
         return at < end && *at != ']' && *at != '}';
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The innermost part of the scanner: finding the end of one value, across the borders of pieces; and how many values there are. */
+#include "base/text.h"
 #include "object/scan.h"
 
 /* Where the search for the end of one value stands. Zeroed: at its first byte. */
@@ -17,14 +18,9 @@ int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size
 /* How many values a tree of this text would have at most, itself among them; of what is no JSON, any number. */
 size_t scan_count_values(const char *input, size_t size);
 
-static inline bool is_space(char c)
-{
-        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static inline size_t skip_space(const char *input, size_t size, size_t position)
 {
-        while (position < size && is_space(input[position]))
+        while (position < size && json_is_space(input[position]))
                 position++;
         return position;
 }

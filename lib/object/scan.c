@@ -23,7 +23,7 @@ int scan_value(const char *input, size_t size, struct span *ret_value)
 
 /* ---- members */
 
-static int expect(const char *input, size_t size, size_t *position, char c)
+static int expect_byte(const char *input, size_t size, size_t *position, char c)
 {
         *position = skip_space(input, size, *position);
         if (*position >= size)
@@ -44,7 +44,7 @@ static int scan_member(const char *input, size_t size, size_t *position, struct 
         if (ret_key->start[0] != '"')
                 return -EBADMSG;
         *position = (size_t)(ret_key->start - input) + ret_key->size;
-        r = expect(input, size, position, ':');
+        r = expect_byte(input, size, position, ':');
         if (r < 0)
                 return r;
         r = scan_value(input + *position, size - *position, ret_value);
@@ -69,9 +69,9 @@ static int next_value(struct scan_walk *walk)
         bool is_object = input[0] == '{';
         int r;
 
-        if (expect(input, size, &walk->position, is_object ? '}' : ']') == 0)
+        if (expect_byte(input, size, &walk->position, is_object ? '}' : ']') == 0)
                 return 0;
-        r = walk->begun ? expect(input, size, &walk->position, ',') : 0;
+        r = walk->begun ? expect_byte(input, size, &walk->position, ',') : 0;
         walk->begun = true;
         if (r < 0)
                 return r;
@@ -98,7 +98,7 @@ static int walk_members(const char *input, size_t size, size_t *position, scan_m
                         void *userdata)
 {
         struct scan_walk walk = {.position = 1};
-        int r = expect(input, size, position, '{');
+        int r = expect_byte(input, size, position, '{');
 
         if (r < 0)
                 return r;
@@ -197,7 +197,7 @@ int scan_string(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-static bool is_plain(struct span value)
+static bool is_plain_string(struct span value)
 {
         return value.start && value.size >= 2 && value.start[0] == '"' &&
                value.start[value.size - 1] == '"' && !memchr(value.start, '\\', value.size) &&
@@ -208,7 +208,7 @@ int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size)
 {
         _cleanup_free_ char *decoded = NULL;
         size_t size;
-        int r = is_plain(value) ? 0 : scan_string(value, &decoded);
+        int r = is_plain_string(value) ? 0 : scan_string(value, &decoded);
 
         if (r < 0)
                 return r;

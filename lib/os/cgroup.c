@@ -61,7 +61,7 @@ static int read_group_file(const char *group, const char *file, char *buffer, si
         return fd < 0 ? fd : read_open(fd, buffer, size);
 }
 
-static int64_t number(const char *text)
+static int64_t read_limit(const char *text)
 {
         return text[0] >= '0' && text[0] <= '9' ? strtoll(text, NULL, 10) : -1;
 }
@@ -74,10 +74,10 @@ static int64_t number_in(int fd, const char *key)
         if (read_open(fd, buffer, sizeof(buffer)) < 0)
                 return -1;
         if (!key)
-                return number(buffer);
+                return read_limit(buffer);
         while ((line = strsep(&rest, "\n")))
                 if (strncmp(line, key, length) == 0 && line[length] == ' ')
-                        return number(line + length + 1);
+                        return read_limit(line + length + 1);
         return -1;
 }
 
@@ -125,7 +125,7 @@ static bool is_mount_of(char *line, const char *controller, char **ret_root, cha
 }
 
 /* "4:memory:/path", "0::/path": the path, or NULL. */
-static const char *path_of(char *line, const char *controller)
+static const char *group_path_in(char *line, const char *controller)
 {
         char *list, *path = line;
 
@@ -150,7 +150,7 @@ static int own_path(const char *controller, char **ret)
                 const char *path;
 
                 line[strcspn(line, "\n")] = '\0';
-                path = path_of(line, controller);
+                path = group_path_in(line, controller);
                 if (path)
                         return (*ret = strdup(path)) ? 0 : -ENOMEM;
         }
@@ -158,7 +158,7 @@ static int own_path(const char *controller, char **ret)
 }
 
 /* Where the group `path` is seen, when `root` is what is mounted at `mount`. */
-static int join(const char *mount, const char *root, const char *path, char **ret)
+static int cgroup_join_path(const char *mount, const char *root, const char *path, char **ret)
 {
         size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
 
@@ -181,7 +181,8 @@ static int find_mount(const char *controller, const char *path, char **ret)
                 return -errno;
         while (getline(&line, &size, file) > 0)
                 if (is_mount_of(line, controller, &root, &mount)) {
-                        int r = path ? join(mount, root, path, ret) : ((*ret = strdup(mount)) ? 0 : -ENOMEM);
+                        int r = path ? cgroup_join_path(mount, root, path, ret)
+                                     : ((*ret = strdup(mount)) ? 0 : -ENOMEM);
 
                         if (r != -ENOENT)
                                 return r;
@@ -317,7 +318,7 @@ static bool is_in_use(const char *folder, const char *name)
 }
 
 /* Ends the processes of a former life that was killed: none of them may go on, and none is waited for. */
-static void clean_up(const char *folder)
+static void remove_groups(const char *folder)
 {
         const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
         struct dirent **entry = NULL;
@@ -430,7 +431,7 @@ void cgroup_take(bool limits, struct cgroup_delegation *ret)
                          r == -EROFS ? " (ProtectControlGroups=)" : "");
                 return;
         }
-        clean_up(folder);
+        remove_groups(folder);
         available = controllers_in(folder, "cgroup.controllers");
         turn_on(folder);
         ret->controllers = controllers_in(folder, "cgroup.subtree_control");

@@ -265,7 +265,7 @@ static int compare_pids(const void *a, const void *b)
         return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-static bool is_ours(const struct table *table, pid_t pid)
+static bool is_our_process(const struct table *table, pid_t pid)
 {
         const struct entry wanted = {.pid = pid}, *found;
 
@@ -285,7 +285,7 @@ static size_t table_mark(struct table *table, uid_t user)
                 found = false;
                 for (size_t i = 0; i < table->count; i++)
                         if (!table->entry[i].ours && !belongs_to_spared(&table->entry[i]) &&
-                            is_ours(table, table->entry[i].parent)) {
+                            is_our_process(table, table->entry[i].parent)) {
                                 table->entry[i].ours = found = true;
                                 count += !table->entry[i].zombie && !is_of_others(table->entry[i].pid, user);
                         }

@@ -22,7 +22,7 @@
 #define FOLDER_FDS 16
 
 /* Where root is not mapped, as in some containers, the owner of "/" stands for it. */
-static bool is_trusted(uid_t uid)
+static bool is_trusted_owner(uid_t uid)
 {
         struct stat root;
 
@@ -102,7 +102,7 @@ static int check_part(const char *path, bool is_last, struct stat *st, struct er
 
         if (lstat(path, st) < 0)
                 return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (!is_trusted(st->st_uid))
+        if (!is_trusted_owner(st->st_uid))
                 return refuse_owner(path, st, error);
         if (S_ISLNK(st->st_mode))
                 return 0; /* where it leads is looked at by itself */
@@ -161,7 +161,7 @@ int folder_own(const char *path, char **ret, struct error *error)
 /* Numbers only: the credential process must not ask a user database. */
 static int refuse_way(const char *path, const struct stat *st, struct error *error)
 {
-        if (!is_trusted(st->st_uid))
+        if (!is_trusted_owner(st->st_uid))
                 return error_set(error, -EPERM, "%s belongs to the user %u", path, (unsigned)st->st_uid);
         return error_set(error, -EPERM, "%s may be written by others (mode %04o)", path,
                          (unsigned)(st->st_mode & 07777));
@@ -171,7 +171,7 @@ static int refuse_way(const char *path, const struct stat *st, struct error *err
  * of that place is somebody's by its owner. */
 static bool others_decide(const char *path, const struct stat *st, bool has_file)
 {
-        if (!is_trusted(st->st_uid))
+        if (!is_trusted_owner(st->st_uid))
                 return true;
         if (S_ISLNK(st->st_mode) || (st->st_mode & S_ISVTX && !has_file))
                 return false;
@@ -266,7 +266,7 @@ static int check_entry(const char *path, const struct stat *st, int type, struct
 {
         if (type == FTW_NS)
                 return 0; /* gone meanwhile */
-        if (!is_trusted(st->st_uid))
+        if (!is_trusted_owner(st->st_uid))
                 return -refuse_owner(path, st, walk_error);
         if (S_ISLNK(st->st_mode))
                 return -error_set(walk_error, -EPERM,

@@ -16,12 +16,12 @@
 
 #define TEXT_MAX ((size_t)4 * 1024 * 1024)
 
-static char *path_of(const char *folder, const char *id)
+static char *kept_path(const char *folder, const char *id)
 {
         return format_string("%s/%s", folder, id);
 }
 
-static bool is_id(const char *id)
+static bool is_kept_id(const char *id)
 {
         return strlen(id) == KEPT_ID_SIZE - 1 && strspn(id, "0123456789abcdef") == KEPT_ID_SIZE - 1;
 }
@@ -36,7 +36,7 @@ int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_I
         if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
                 return -EIO;
         snprintf(id, KEPT_ID_SIZE, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-        path = path_of(folder, id);
+        path = kept_path(folder, id);
         if (!path)
                 return -ENOMEM;
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -48,17 +48,17 @@ int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_I
 
 int kept_read(const char *folder, const char *id, char **ret)
 {
-        _cleanup_free_ char *path = is_id(id) ? path_of(folder, id) : NULL;
+        _cleanup_free_ char *path = is_kept_id(id) ? kept_path(folder, id) : NULL;
         size_t size;
 
-        if (!is_id(id))
+        if (!is_kept_id(id))
                 return -ENOENT;
         return path ? file_read(path, TEXT_MAX, ret, &size) : -ENOMEM;
 }
 
 void kept_drop(const char *folder, const char *id)
 {
-        _cleanup_free_ char *path = is_id(id) ? path_of(folder, id) : NULL;
+        _cleanup_free_ char *path = is_kept_id(id) ? kept_path(folder, id) : NULL;
 
         if (path)
                 (void)unlink(path);

@@ -22,7 +22,7 @@ struct slots {
 };
 
 /* Space that is not there would kill whoever writes to it: it is taken before. */
-static int make_file(const char *path, size_t size)
+static int make_slot_file(const char *path, size_t size)
 {
         _cleanup_close_ int fd = -1;
         int r;
@@ -45,7 +45,7 @@ int slots_new(const char *path, size_t count, struct slots **ret)
 
         if (!slots)
                 return -ENOMEM;
-        fd = make_file(path, size);
+        fd = make_slot_file(path, size);
         if (fd < 0)
                 return fd;
         slots->path = strdup(path);
@@ -73,7 +73,7 @@ void slots_free(struct slots *slots)
         free(slots);
 }
 
-static bool is_text(const char *text, uint32_t size, size_t max)
+static bool is_slot_text(const char *text, uint32_t size, size_t max)
 {
         return size > 1 && size <= max && strnlen(text, size) == size - 1;
 }
@@ -94,8 +94,8 @@ int slots_look(const struct slots *slots, size_t index, struct slot_view *ret)
         memcpy(&copy, slot, sizeof(copy));
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load_explicit(&slot->state, memory_order_relaxed) != state ||
-            !is_text(copy.key, copy.key_size, SLOT_KEY_MAX) ||
-            !is_text(copy.uid, copy.uid_size, SLOT_UID_MAX))
+            !is_slot_text(copy.key, copy.key_size, SLOT_KEY_MAX) ||
+            !is_slot_text(copy.uid, copy.uid_size, SLOT_UID_MAX))
                 return -ENOENT;
         ret->stage = (enum slot_stage)(state & 0xff);
         memcpy(ret->key, copy.key, sizeof(ret->key));

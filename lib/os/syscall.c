@@ -154,7 +154,7 @@ ssize_t sys_send(int fd, const void *buffer, size_t size)
         return RETRY_INTERRUPTED(send(fd, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-static ssize_t receive(int fd, void *buffer, size_t size)
+static ssize_t receive_whole(int fd, void *buffer, size_t size)
 {
         return RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));
 }
@@ -163,10 +163,10 @@ static ssize_t receive(int fd, void *buffer, size_t size)
  * messages of the peer come after it. */
 ssize_t sys_receive(int fd, void *buffer, size_t size)
 {
-        ssize_t r = receive(fd, buffer, size);
+        ssize_t r = receive_whole(fd, buffer, size);
 
         if (r == -ECONNRESET)
-                r = receive(fd, buffer, size);
+                r = receive_whole(fd, buffer, size);
         return r > (ssize_t)size ? -EMSGSIZE : r;
 }
 

@@ -37,7 +37,7 @@ static void judge_folder(const char *base, const char *name)
                 (void)folder_remove(path);
 }
 
-static void sweep(const char *base)
+static void sweep_base(const char *base)
 {
         DIR *directory = opendir(base);
         struct dirent *entry;
@@ -51,13 +51,13 @@ static void sweep(const char *base)
 
 void temporary_folders_sweep(void)
 {
-        sweep(temporary_base());
-        sweep(MEMORY_SHARED);
+        sweep_base(temporary_base());
+        sweep_base(MEMORY_SHARED);
 }
 
 /* ---- a new one */
 
-static int lock(const char *path, int fd, struct error *error)
+static int temporary_lock(const char *path, int fd, struct error *error)
 {
         struct stat ours, there;
 
@@ -77,7 +77,7 @@ static int take_temporary(const char *path, struct error *error)
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : error_set(error, -errno, "%s: %s", path, strerror(errno));
-        r = lock(path, fd, error);
+        r = temporary_lock(path, fd, error);
         if (r <= 0)
                 close(fd);
         return r;

@@ -17,7 +17,7 @@
 
 /* ---- limits */
 
-static int limit(const char *group, const char *file, uint64_t value)
+static int limit_group(const char *group, const char *file, uint64_t value)
 {
         char text[24];
 
@@ -28,12 +28,12 @@ static int limit(const char *group, const char *file, uint64_t value)
 /* The handler as a whole is ended, instead of one of its processes that the others then wait for. */
 static int limit_memory(const char *group, uint64_t bytes)
 {
-        int r = limit(group, "memory.max", bytes);
+        int r = limit_group(group, "memory.max", bytes);
 
         if (r < 0)
                 return r;
-        (void)limit(group, "memory.swap.max", 0); /* is not there without swap */
-        return limit(group, "memory.oom.group", 1);
+        (void)limit_group(group, "memory.swap.max", 0); /* is not there without swap */
+        return limit_group(group, "memory.oom.group", 1);
 }
 
 static int limit_cpu(const char *group, uint64_t milli)
@@ -54,7 +54,7 @@ int group_limit(const char *group, const struct process_limits *limits, unsigned
         if (limits->memory > 0 && controllers & CGROUP_BIT(CGROUP_MEMORY))
                 r = limit_memory(group, limits->memory);
         if (r >= 0 && limits->pids > 0 && controllers & CGROUP_BIT(CGROUP_PIDS))
-                r = limit(group, "pids.max", limits->pids);
+                r = limit_group(group, "pids.max", limits->pids);
         if (r >= 0 && limits->cpu_milli > 0 && controllers & CGROUP_BIT(CGROUP_CPU))
                 r = limit_cpu(group, limits->cpu_milli);
         return r;

@@ -168,7 +168,7 @@ static void kill_others(const struct process *but, uint64_t now)
                 }
 }
 
-static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_kill_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct process *process = userdata;
 
@@ -192,8 +192,8 @@ static void kill_after(struct process *process, uint64_t grace_usec)
         process->kill_at = at;
         process->timer = sd_event_source_disable_unref(process->timer);
         if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
-                                                          grace_usec, 1, on_kill, process) < 0)
-                on_kill(NULL, 0, process);
+                                                          grace_usec, 1, on_kill_time, process) < 0)
+                on_kill_time(NULL, 0, process);
 }
 
 static void end_process_with(struct process *process, enum process_end end, uint64_t grace_usec);
@@ -383,7 +383,7 @@ static void on_freed(void *userdata)
 }
 
 /* The source lives as long as the loop does; its userdata is its place here. */
-static int leave_to_loop(sd_event_source *source)
+static int source_leave_to_loop(sd_event_source *source)
 {
         int r = sd_event_source_set_destroy_callback(source, on_freed);
 
@@ -405,11 +405,11 @@ static int watch_ends(sd_event *event)
         r = sd_event_add_time(event, &under_way.clock, CLOCK_MONOTONIC, UINT64_MAX, 1, on_clock,
                               &under_way.clock);
         if (r >= 0)
-                r = leave_to_loop(under_way.clock);
+                r = source_leave_to_loop(under_way.clock);
         if (r >= 0)
                 r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, &under_way.ends);
         if (r >= 0)
-                r = leave_to_loop(under_way.ends);
+                r = source_leave_to_loop(under_way.ends);
         /* process_finish() reads what is left in the pipes, all at once */
         return r < 0 ? r : sd_event_source_set_priority(under_way.ends, EXIT_PRIORITY);
 }
@@ -514,7 +514,7 @@ static int open_failure_pipe(struct process *process, int *ret_told)
 }
 
 /* Starts the process. Limits that no control group holds become rlimits, as far as one exists. */
-static int spawn(struct process *process, const int stdio[STREAMS])
+static int process_spawn(struct process *process, const int stdio[STREAMS])
 {
         const struct process_options *options = &process->options;
         _cleanup_close_ int told = -1;
@@ -567,7 +567,7 @@ static int process_launch(struct process *process)
         if (process->options.user)
                 open_to_others(child);
         if (r >= 0)
-                r = spawn(process, child);
+                r = process_spawn(process, child);
         for (int i = 0; i < STREAMS; i++)
                 if (child[i] >= 0)
                         close(child[i]);

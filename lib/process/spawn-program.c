@@ -51,7 +51,7 @@ static const sigset_t *changed_signals(void)
 }
 
 /* The child has copies of its signal dispositions; all it needs is the default for each. */
-static void reset_signals(const sigset_t *changed)
+static void reset_changed_signals(const sigset_t *changed)
 {
         struct sigaction action = {.sa_handler = SIG_DFL};
         sigset_t none;
@@ -64,7 +64,7 @@ static void reset_signals(const sigset_t *changed)
 }
 
 /* The hard limit comes that much later than the soft one. */
-static int limit(int resource, uint64_t value, uint64_t later)
+static int limit_resource(int resource, uint64_t value, uint64_t later)
 {
         struct rlimit now;
 
@@ -80,12 +80,12 @@ static int limit(int resource, uint64_t value, uint64_t later)
 
 static int enter_limits(const struct spawn_options *options)
 {
-        int r = limit(RLIMIT_DATA, options->memory_data, 0);
+        int r = limit_resource(RLIMIT_DATA, options->memory_data, 0);
 
         if (r == 0)
-                r = limit(RLIMIT_NPROC, options->processes, 0);
+                r = limit_resource(RLIMIT_NPROC, options->processes, 0);
         if (r == 0)
-                r = limit(RLIMIT_CPU, options->cpu_seconds, 1); /* SIGXCPU, then SIGKILL */
+                r = limit_resource(RLIMIT_CPU, options->cpu_seconds, 1); /* SIGXCPU, then SIGKILL */
         if (r == 0 && options->group_fd >= 0 && write(options->group_fd, "0", 1) != 1)
                 r = errno;
         return r;
@@ -107,8 +107,8 @@ static int prepare_user(const struct spawn_options *options)
 }
 
 /* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
-static int become(const struct spawn_options *options, char *const *argument, pid_t parent,
-                  const sigset_t *changed)
+static int turn_into_program(const struct spawn_options *options, char *const *argument, pid_t parent,
+                             const sigset_t *changed)
 {
         /* Without our terminal, and where no other program can join its group, nor it another one. */
         int r = setsid() < 0 ? errno : enter_limits(options);
@@ -131,7 +131,7 @@ static int become(const struct spawn_options *options, char *const *argument, pi
         if (sys_close_from(options->user ? BECOME_FD + 1 : 3) < 0 || chdir("/") < 0)
                 return errno;
         umask(HANDLER_UMASK);
-        reset_signals(changed);
+        reset_changed_signals(changed);
         execve(argument[0], argument, options->environment);
         return errno;
 }
@@ -147,7 +147,7 @@ static int start(const struct spawn_options *options, char *const *argument, pid
         sigprocmask(SIG_SETMASK, &all, &before);
         pid = vfork();
         if (pid == 0) {
-                failure = become(options, argument, parent, changed);
+                failure = turn_into_program(options, argument, parent, changed);
                 _exit(127);
         }
         sigprocmask(SIG_SETMASK, &before, NULL);

@@ -143,7 +143,7 @@ void process_forget_last_line(struct process *process)
         free(TAKE_PTR(process->lines.last));
 }
 
-static void take_output(struct process *process, int which, const char *bytes, size_t size)
+static void stream_take_output(struct process *process, int which, const char *bytes, size_t size)
 {
         size_t room = PROCESS_ANSWER_MAX - process->output.size, log = 0;
 
@@ -181,7 +181,7 @@ static bool read_piece(struct process *process, int which)
                         process->on_broken(process);
                 return false;
         }
-        take_output(process, which, buffer, (size_t)r);
+        stream_take_output(process, which, buffer, (size_t)r);
         return true;
 }
 

@@ -151,14 +151,14 @@ void table_remove(struct table *table, struct table_node *node)
 
 /* ---- entries */
 
-static uint64_t entry_hash(unsigned watch, const char *key)
+static uint64_t hash_of_key(unsigned watch, const char *key)
 {
         return XXH3_64bits_withSeed(key, strlen(key), watch);
 }
 
 struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key)
 {
-        struct table_node *node = table_look(&queue->entries, entry_hash(watch, key));
+        struct table_node *node = table_look(&queue->entries, hash_of_key(watch, key));
 
         for (; node; node = table_look_on(node)) {
                 struct entry *entry = (struct entry *)node;
@@ -173,7 +173,7 @@ int entry_table_insert(struct queue *queue, struct entry *entry)
 {
         int r;
 
-        entry->node.hash = entry_hash(entry->watch, entry->key);
+        entry->node.hash = hash_of_key(entry->watch, entry->key);
         r = table_insert(&queue->entries, &entry->node);
         if (r < 0)
                 return r;

@@ -5,7 +5,7 @@
 #include "base/duration.h"
 #include "queue/internal.h"
 
-static enum queue_state state_of(const struct entry *entry)
+static enum queue_state entry_state(const struct entry *entry)
 {
         switch (entry->place) {
         case PLACE_READY:
@@ -47,7 +47,7 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
         if (!work)
                 return (struct queue_view){.state = QUEUE_AT_REST};
         return (struct queue_view){
-                .state = state_of(entry),
+                .state = entry_state(entry),
                 .goes_on = entry->place == PLACE_READY && entry->line == LINE_BEGUN,
                 .uid = work->uid,
                 .reason = work->reason,
@@ -160,7 +160,7 @@ static bool is_listed(const struct shares *shares, const struct tenant *tenant)
         return false;
 }
 
-static uint64_t waits_since(const struct tenant *tenant)
+static uint64_t tenant_waits_since(const struct tenant *tenant)
 {
         uint64_t since = 0;
 
@@ -191,7 +191,7 @@ static void list_share(struct shares *shares, const struct tenant *tenant)
                 .namespace = tenant->name,
                 .queued = tenant->queued,
                 .running = tenant->running,
-                .since = waits_since(tenant),
+                .since = tenant_waits_since(tenant),
         };
         if (shares->count < shares->max)
                 shares->count++;

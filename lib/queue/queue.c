@@ -537,7 +537,7 @@ static bool was_read(const struct work *pending, const struct work *current,
 }
 
 /* The newer work runs, and takes over a request by hand. */
-static void hand_over(const struct work *work, struct work *newer)
+static void pass_on_work(const struct work *work, struct work *newer)
 {
         if (!work->urgent || newer->urgent || !work_is_of(newer, work->uid))
                 return;
@@ -564,7 +564,7 @@ static void work_return(struct entry *entry, struct work *work)
                 work_free(work); /* what came meanwhile does it */
         } else if (entry->update || *entry_deletion(entry, work->uid)) {
                 if (entry->update)
-                        hand_over(work, entry->update);
+                        pass_on_work(work, entry->update);
                 work_free(work);
         } else {
                 entry->update = work;

@@ -22,14 +22,14 @@ static uint64_t token_time(const struct bucket *bucket)
         return bucket->full_nsec > rest ? (bucket->full_nsec - rest + NSEC_PER_USEC - 1) / NSEC_PER_USEC : 0;
 }
 
-static void take(struct bucket *bucket, uint64_t now)
+static void bucket_take(struct bucket *bucket, uint64_t now)
 {
         if (bucket->full_nsec < now * NSEC_PER_USEC)
                 bucket->full_nsec = now * NSEC_PER_USEC;
         bucket->full_nsec += bucket->interval_nsec;
 }
 
-static void give_back(struct bucket *bucket)
+static void bucket_give_back(struct bucket *bucket)
 {
         assert(bucket->full_nsec >= bucket->interval_nsec);
         bucket->full_nsec -= bucket->interval_nsec;
@@ -77,7 +77,7 @@ void rate_take(struct bucket *bucket, struct entry *entry, uint64_t ready_since,
                 bucket->waited.runs++;
                 bucket->waited.usec += since - ready_since;
         }
-        take(bucket, now);
+        bucket_take(bucket, now);
 }
 
 void rate_ran(struct bucket *bucket, struct entry *entry, bool handler_ran, uint64_t now)
@@ -85,9 +85,9 @@ void rate_ran(struct bucket *bucket, struct entry *entry, bool handler_ran, uint
         if (bucket->interval_nsec == 0 || entry->has_token == handler_ran)
                 return;
         if (handler_ran)
-                take(bucket, now);
+                bucket_take(bucket, now);
         else
-                give_back(bucket);
+                bucket_give_back(bucket);
         entry->has_token = handler_ran;
 }
 

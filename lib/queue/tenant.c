@@ -16,7 +16,7 @@
 /* ---- tenants come and go */
 
 /* Of a kind without namespaces: "". */
-static size_t namespace_length(const char *key)
+static size_t key_namespace_length(const char *key)
 {
         const char *slash = strchr(key, '/');
 
@@ -56,7 +56,7 @@ struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char
 
 int tenant_find(struct queue *queue, struct entry *entry)
 {
-        size_t length = namespace_length(entry->key);
+        size_t length = key_namespace_length(entry->key);
         struct tenant *tenant = tenant_look(queue, entry->watch, entry->key, length);
 
         if (!tenant) {

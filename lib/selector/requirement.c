@@ -117,7 +117,7 @@ struct parser {
 
 /* ---- tokens */
 
-static void skip_space(struct parser *parser)
+static void parser_skip_space(struct parser *parser)
 {
         parser->place += strspn(parser->place, SPACE);
 }
@@ -136,7 +136,7 @@ static bool take_sign(struct parser *parser, const char *sign)
         if (strncmp(parser->place, sign, length) != 0)
                 return false;
         parser->place += length;
-        skip_space(parser);
+        parser_skip_space(parser);
         return true;
 }
 
@@ -166,7 +166,7 @@ static int expected(const struct parser *parser, const char *what)
 /* ---- keys and values */
 
 /* Letters and digits at both ends, and - _ . between them. */
-static bool is_name(const char *name, size_t length)
+static bool is_label_name(const char *name, size_t length)
 {
         if (length == 0 || length > NAME_MAX_LENGTH || !isalnum((unsigned char)name[0]) ||
             !isalnum((unsigned char)name[length - 1]))
@@ -177,7 +177,7 @@ static bool is_name(const char *name, size_t length)
         return true;
 }
 
-static bool is_prefix(const char *prefix, size_t length)
+static bool is_label_prefix(const char *prefix, size_t length)
 {
         if (length == 0 || length > PREFIX_MAX_LENGTH)
                 return false;
@@ -191,14 +191,14 @@ static bool is_prefix(const char *prefix, size_t length)
         return true;
 }
 
-static bool is_key(const char *key, size_t length)
+static bool is_label_key(const char *key, size_t length)
 {
         const char *slash = memchr(key, '/', length);
         size_t prefix = slash ? (size_t)(slash - key) : 0;
 
         if (!slash)
-                return is_name(key, length);
-        return is_prefix(key, prefix) && is_name(slash + 1, length - prefix - 1);
+                return is_label_name(key, length);
+        return is_label_prefix(key, prefix) && is_label_name(slash + 1, length - prefix - 1);
 }
 
 static int take_key(struct parser *parser, struct requirement *requirement)
@@ -207,13 +207,13 @@ static int take_key(struct parser *parser, struct requirement *requirement)
 
         if (length == 0)
                 return expected(parser, "the key of a label");
-        if (!is_key(parser->place, length))
+        if (!is_label_key(parser->place, length))
                 return error_set(parser->error, -EINVAL,
                                  "\"%.*s\" is not a key of a label, like app or example.com/app",
                                  (int)length, parser->place);
         requirement->key = strndup(parser->place, length);
         parser->place += length;
-        skip_space(parser);
+        parser_skip_space(parser);
         return requirement->key ? 0 : -ENOMEM;
 }
 
@@ -223,7 +223,7 @@ static int take_label_value(struct parser *parser, struct requirement *requireme
         size_t length = word_length(parser);
         int r;
 
-        if (length > 0 && !is_name(parser->place, length))
+        if (length > 0 && !is_label_name(parser->place, length))
                 return error_set(
                         parser->error, -EINVAL,
                         "\"%.*s\" is not a value of a label: at most 63 letters, digits, '-', '_' and '.', "
@@ -231,7 +231,7 @@ static int take_label_value(struct parser *parser, struct requirement *requireme
                         (int)length, parser->place);
         r = requirement_add_value(requirement, strndup(parser->place, length));
         parser->place += length;
-        skip_space(parser);
+        parser_skip_space(parser);
         return r;
 }
 
@@ -310,7 +310,7 @@ int label_selector_parse(const char *text, struct requirement **ret, struct erro
         _cleanup_(requirements_free_pointer) struct requirement *list = NULL;
         struct parser parser = {.text = text, .place = text, .error = error};
 
-        skip_space(&parser);
+        parser_skip_space(&parser);
         if (*parser.place) {
                 do {
                         struct requirement *requirement = requirement_add(&list);

@@ -38,7 +38,7 @@ static void sequence_bytes(uint64_t sequence, unsigned char bytes[8])
 /* ---- places: namespace NUL sequence. Namespaces take turns, and the next one is found by its name: however
  * many there are, that takes one look, and no memory. */
 
-static size_t namespace_length(const char *key)
+static size_t turn_length(const char *key)
 {
         const char *slash = strchr(key, '/');
         size_t length = slash ? (size_t)(slash - key) : 0;
@@ -47,9 +47,9 @@ static size_t namespace_length(const char *key)
                                             : DIRTY_NAMESPACE_MAX; /* longer ones share their turns */
 }
 
-static MDB_val place_of(const char *key, const unsigned char sequence[8], char buffer[PLACE_MAX])
+static MDB_val dirty_place(const char *key, const unsigned char sequence[8], char buffer[PLACE_MAX])
 {
-        size_t length = namespace_length(key);
+        size_t length = turn_length(key);
 
         memcpy(buffer, key, length);
         buffer[length] = '\0';
@@ -90,7 +90,7 @@ static bool is_same_turn(const struct store *store, const MDB_val *place)
 
 static void note_turn(struct store *store, const char *key)
 {
-        size_t length = namespace_length(key);
+        size_t length = turn_length(key);
 
         memcpy(store->turn, key, length);
         store->turn[length] = '\0';
@@ -177,7 +177,7 @@ static int pending_update(struct store *store, const char *key, struct pending *
         if (r < 0)
                 return r;
         memcpy(ret->bytes, sequence.mv_data, sizeof(ret->bytes));
-        place = place_of(key, ret->bytes, place_buffer);
+        place = dirty_place(key, ret->bytes, place_buffer);
         r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &place, &value));
         if (r < 0)
                 return r;
@@ -189,7 +189,7 @@ static int pending_update(struct store *store, const char *key, struct pending *
 static int drop_update(struct store *store, struct pending *pending)
 {
         char buffer[KEY_MAX], place_buffer[PLACE_MAX];
-        MDB_val index, place = place_of(pending->change.key, pending->bytes, place_buffer);
+        MDB_val index, place = dirty_place(pending->change.key, pending->bytes, place_buffer);
         int r = tombstone_key(pending->change.key, "", buffer, &index);
 
         if (r >= 0)
@@ -253,7 +253,7 @@ static int put_change(struct store *store, const struct record_change *change)
                 r = find_sequence(store, &index, bytes);
         if (r < 0)
                 return r;
-        place = place_of(change->key, bytes, place_buffer);
+        place = dirty_place(change->key, bytes, place_buffer);
         if (merged.first && was_event(store, &place))
                 merged.first = false;
         if (change->kind == CHANGE_CHILD) {

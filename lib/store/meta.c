@@ -30,8 +30,8 @@ static uint64_t meta_checksum(const void *record, size_t size)
         return XXH3_64bits((const char *)record + sizeof(uint64_t), size - sizeof(uint64_t));
 }
 
-static int write_record(struct store *store, MDB_val *key, struct header *header,
-                        const char *const string[STRINGS])
+static int write_meta_record(struct store *store, MDB_val *key, struct header *header,
+                             const char *const string[STRINGS])
 {
         _cleanup_text_ struct text record = TEXT_EMPTY;
         MDB_val value;
@@ -115,7 +115,7 @@ int store_meta_set(struct store *store, const struct store_meta *meta)
         struct header header = {.mark = meta->mark, .sequence = store->sequence};
         MDB_val key = meta_key();
 
-        return write_record(store, &key, &header, string);
+        return write_meta_record(store, &key, &header, string);
 }
 
 int meta_read(struct store *store, struct store_meta *ret, uint64_t *ret_schema)
@@ -161,7 +161,7 @@ int store_epoch_set(struct store *store, const struct store_epoch *epoch)
         struct header header = {.mark = epoch->restored_boottime, .sequence = epoch->epoch};
         MDB_val key = epoch_key();
 
-        return write_record(store, &key, &header, string);
+        return write_meta_record(store, &key, &header, string);
 }
 
 int store_epoch_get(struct store *store, struct store_epoch *ret)
@@ -200,7 +200,7 @@ int store_position_set(struct store *store, const char *stream, const struct sto
         MDB_val key;
         int r = position_key(stream, buffer, &key);
 
-        return r < 0 ? r : write_record(store, &key, &header, string);
+        return r < 0 ? r : write_meta_record(store, &key, &header, string);
 }
 
 int store_position_get(struct store *store, const char *stream, struct store_position *ret)

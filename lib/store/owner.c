@@ -68,7 +68,7 @@ static int visit_range(struct store *store, enum store_table table, MDB_val key,
 }
 
 /* A key in the database has no NUL behind it, and visitors read it as a string. */
-static int visit_record(const struct range *range, const MDB_val *key, const MDB_val *value)
+static int visit_owner_record(const struct range *range, const MDB_val *key, const MDB_val *value)
 {
         char name[KEY_MAX + 1];
         struct store_object object;
@@ -90,7 +90,7 @@ static int visit_owned(const struct range *range, const MDB_val *pair, const MDB
         MDB_val key = {pair->mv_size - range->owner, (char *)pair->mv_data + range->owner}, value;
         int r = store_errno(mdb_get(range->transaction, range->store->table[TABLE_OBJECTS], &key, &value));
 
-        return r < 0 ? (r == -ENOENT ? 0 : r) : visit_record(range, &key, &value);
+        return r < 0 ? (r == -ENOENT ? 0 : r) : visit_owner_record(range, &key, &value);
 }
 
 int store_visit_owned(struct store *store, const char *uid, const char *prefix, store_visit_t visit,
@@ -108,7 +108,7 @@ int store_visit_prefix(struct store *store, const char *prefix, store_visit_t vi
 {
         MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
 
-        return visit_range(store, TABLE_OBJECTS, start, 0, visit_record, visit, userdata);
+        return visit_range(store, TABLE_OBJECTS, start, 0, visit_owner_record, visit, userdata);
 }
 
 /* ---- how much it is: where a value lies and how long it is stands beside its key */

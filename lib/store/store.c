@@ -41,7 +41,7 @@ static int mark_in_use(const struct store *store)
         return current_write(store->folder, store->generation, boot_id);
 }
 
-static bool is_trusted(const char *state)
+static bool is_trusted_state(const char *state)
 {
         char boot_id[CURRENT_STATE_SIZE];
 
@@ -207,7 +207,7 @@ static int open_current(struct store *store, struct error *error)
                 return error_set(error, -EBADMSG, "its file CURRENT cannot be read");
         if (generation == 0)
                 return -ENOENT;
-        if (!is_trusted(state))
+        if (!is_trusted_state(state))
                 return error_set(error, -EBADMSG, "the machine went down while it was being written");
         r = environment_open(store, generation);
         if (r == -ENOMEM || r == -EMFILE || r == -EACCES || r == -ENOSPC)

@@ -140,7 +140,7 @@ static int take_swept(const struct store_object *object, void *userdata)
         return 0;
 }
 
-static int walk(struct step *step, struct store *store, size_t max)
+static int sweep_walk(struct step *step, struct store *store, size_t max)
 {
         _cleanup_free_ char *after = strdup(*step->place); /* which moves on meanwhile */
         int r = after ? store_visit_objects(store, after, max, take_swept, step) : -ENOMEM;
@@ -159,7 +159,7 @@ static int go_through_all(struct step *step, struct store *store, bool complete,
 
         *step = (struct step){step->sweep, &step->sweep->after, .visit = step->visit,
                               .userdata = step->userdata};
-        r = walk(step, store, max);
+        r = sweep_walk(step, store, max);
         if (r >= 0 && step->had_share) {
                 r = leave_namespace(step->sweep);
                 if (r >= 0 && step->count == 0)
@@ -181,7 +181,7 @@ static int go_on_in_one(struct step *step, struct store *store, bool complete, s
 
                 *step = (struct step){sweep, &sweep->rest[at], .in_one = true, .visit = step->visit,
                                       .userdata = step->userdata};
-                r = walk(step, store, max < SWEEP_SHARE ? max : SWEEP_SHARE);
+                r = sweep_walk(step, store, max < SWEEP_SHARE ? max : SWEEP_SHARE);
                 if (r < 0)
                         return r;
                 sweep->turn = at + 1;

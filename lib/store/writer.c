@@ -127,7 +127,7 @@ static int mark_decode(const MDB_val *key, const MDB_val *value, uint64_t *ret)
         return 0;
 }
 
-static int mark_of(struct store *store, MDB_val *key, uint64_t *ret)
+static int stored_mark(struct store *store, MDB_val *key, uint64_t *ret)
 {
         MDB_val value;
         int r = get(store, TABLE_MARKS, key, &value);
@@ -141,7 +141,7 @@ static bool is_behind_all(const struct store *store, const char *key)
         return store->in_order && strcmp(key, store->last) > 0;
 }
 
-static int look_up(struct store *store, const char *key, bool with_json, struct store_object *ret)
+static int find_object(struct store *store, const char *key, bool with_json, struct store_object *ret)
 {
         struct store_object borrowed;
         MDB_val mdb_key, value;
@@ -153,18 +153,18 @@ static int look_up(struct store *store, const char *key, bool with_json, struct 
                 r = with_json ? record_decode(&mdb_key, &value, &borrowed)
                               : record_decode_identity(&mdb_key, &value, &borrowed);
         if (r >= 0)
-                r = mark_of(store, &mdb_key, &borrowed.mark);
+                r = stored_mark(store, &mdb_key, &borrowed.mark);
         return r < 0 ? r : record_copy(&borrowed, with_json, ret);
 }
 
 int store_peek(struct store *store, const char *key, struct store_object *ret)
 {
-        return look_up(store, key, false, ret);
+        return find_object(store, key, false, ret);
 }
 
 int store_get(struct store *store, const char *key, struct store_object *ret)
 {
-        return look_up(store, key, true, ret);
+        return find_object(store, key, true, ret);
 }
 
 static int put_mark(struct store *store, MDB_val *key, uint64_t mark, unsigned flags)

@@ -24,7 +24,7 @@ struct list {
         size_t count;
 };
 
-static int collect(const struct ledger_doubt *doubt, void *userdata)
+static int collect_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
         struct list *list = userdata;
         struct record_doubt *record = &list->doubt[list->count++];
@@ -55,7 +55,7 @@ int doubtful_tell(struct watch *watch)
         if (list) {
                 list->supervisor = supervisor_of(watch);
                 r = ledger_visit_doubts(watch->controller->ledger, watch->config->name,
-                                        ledger_now(supervisor_of(watch)), DOUBTS_MAX, collect, list);
+                                        ledger_now(supervisor_of(watch)), DOUBTS_MAX, collect_doubt, list);
         }
         if (r < 0)
                 return r;

@@ -74,18 +74,20 @@ static int health_heard(struct watch *watch, const struct message *message)
         if (message->type == MESSAGE_DEGRADED) {
                 if (message->degraded.health == WATCH_HEALTHY)
                         return -EPROTO;
-                if (text_replace(&place_of(watch)->heard.reason, message->degraded.reason) < 0 ||
-                    text_replace(&place_of(watch)->heard_namespace, message->degraded.namespace_name) < 0)
+                if (text_replace(&watch_place_of(watch)->heard.reason, message->degraded.reason) < 0 ||
+                    text_replace(&watch_place_of(watch)->heard_namespace, message->degraded.namespace_name) <
+                            0)
                         return -ENOMEM;
                 if (memory_retry_is_awaited(watch, &message->degraded))
-                        return text_replace(&place_of(watch)->degraded_reason, message->degraded.reason);
-                place_of(watch)->heard.health = message->degraded.health;
-                place_of(watch)->heard.since_realtime = message->degraded.since_realtime;
-                place_of(watch)->heard.failures = message->degraded.failures;
+                        return text_replace(&watch_place_of(watch)->degraded_reason,
+                                            message->degraded.reason);
+                watch_place_of(watch)->heard.health = message->degraded.health;
+                watch_place_of(watch)->heard.since_realtime = message->degraded.since_realtime;
+                watch_place_of(watch)->heard.failures = message->degraded.failures;
         } else {
-                if (place_of(watch)->memory_retry.tries > 0)
+                if (watch_place_of(watch)->memory_retry.tries > 0)
                         return 0;
-                place_of(watch)->heard.health = WATCH_HEALTHY;
+                watch_place_of(watch)->heard.health = WATCH_HEALTHY;
                 recover(watch);
                 if (watch->config->owner)
                         owner = watch_find(watch->controller, watch->config->owner);
@@ -137,7 +139,7 @@ static struct watch *watch_of(const struct child_slot *child)
                                                    : NULL;
 }
 
-static int run_ended(struct worker *worker, const struct message_done *done)
+static int take_done(struct worker *worker, const struct message_done *done)
 {
         struct supervisor *supervisor = worker->controller->userdata;
         struct assignment given;
@@ -178,7 +180,7 @@ static int deliver_to_role(struct child_slot *child, struct message **message)
         case MESSAGE_MEASURED:
                 return measured_take(supervisor, &(*message)->measured);
         case MESSAGE_DONE:
-                return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
+                return take_done(&supervisor->controller.worker[child->index], &(*message)->done);
         case MESSAGE_LEASE:
                 return lead_take(supervisor, &(*message)->lease);
         case MESSAGE_REPORT:
@@ -202,7 +204,7 @@ static int child_configure(struct child_slot *child, const struct message_hello 
         return r;
 }
 
-static void child_ready(struct child_slot *child)
+static void take_ready(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
 
@@ -267,7 +269,7 @@ static int on_child_message(struct channel *channel _unused_, struct message **m
         case ACT_CONFIGURE:
                 return child_configure(child, &(*message)->hello);
         case ACT_START:
-                child_ready(child);
+                take_ready(child);
                 return 0;
         case ACT_DELIVER:
                 return child->supervisor->controller.is_over ? 0 : deliver_to_role(child, message);

@@ -41,12 +41,12 @@ static void suspect_store(const struct child_slot *child, int status)
                 return;
         snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
                  role_title(child->process.role), sigabbrev_np(signal));
-        r = store_suspect_mark(place_of(watch)->store_folder, why);
+        r = store_suspect_mark(watch_place_of(watch)->store_folder, why);
         if (r < 0 && r != -ENOENT)
                 log_error(
                         "the object store %s cannot be marked as suspect: %s; if the operator dies the same "
                         "way again, remove this folder",
-                        place_of(watch)->store_folder, strerror(-r));
+                        watch_place_of(watch)->store_folder, strerror(-r));
 }
 
 /* In an orderly end a bad exit changes nothing, but is logged. Our own SIGKILL was logged before. */

@@ -126,7 +126,7 @@ static int send_status(struct control_peer *peer)
 }
 
 /* Watchers that do not answer in time are shown as they were last heard. */
-static int on_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_control_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct control_peer *peer = userdata;
 
@@ -151,7 +151,7 @@ static int answer_status(struct control_peer *peer, const struct message_query *
         if (peer->missing == 0 || peer->patient)
                 return peer->missing == 0 ? send_status(peer) : 0;
         return sd_event_add_time_relative(supervisor->event, &peer->patient, CLOCK_MONOTONIC, PATIENCE_USEC,
-                                          1, on_patience_over, peer);
+                                          1, on_control_patience_over, peer);
 }
 
 int control_take_position(struct watch *watch, const struct message_position *position)
@@ -160,8 +160,8 @@ int control_take_position(struct watch *watch, const struct message_position *po
         struct control_peer *next;
 
         watch->objects = position->objects;
-        if (text_replace(&place_of(watch)->missing_namespaces, position->missing_namespaces) < 0 ||
-            text_replace(&place_of(watch)->refused_namespaces, position->refused_namespaces) < 0)
+        if (text_replace(&watch_place_of(watch)->missing_namespaces, position->missing_namespaces) < 0 ||
+            text_replace(&watch_place_of(watch)->refused_namespaces, position->refused_namespaces) < 0)
                 return -ENOMEM;
         if (watch->synced && position->resource_version[0] &&
             text_replace(&watch->resource_version, position->resource_version) < 0)
@@ -195,7 +195,7 @@ static int refuse_query(struct control_peer *peer, const char *error)
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
 }
 
-static int answer_done(struct control_peer *peer)
+static int answer_end(struct control_peer *peer)
 {
         return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
 }
@@ -242,7 +242,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 ledger_failed(&peer->supervisor->controller, r);
                 return refuse_query(peer, "the ledger cannot be written");
         }
-        return answer_done(peer);
+        return answer_end(peer);
 }
 
 /* Makes objects due: those that have failed, of one watch or of all; or all of one watch. */
@@ -305,7 +305,7 @@ static int answer_release(struct control_peer *peer, const struct message_query 
                 return refuse_key(peer, watch, query->argument[1].value, "is known");
         if (r < 0)
                 return refuse_query(peer, "the ledger cannot be read");
-        return answer_done(peer);
+        return answer_end(peer);
 }
 
 static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
@@ -318,7 +318,7 @@ static int answer_uninstall(struct control_peer *peer, const struct message_quer
                         "`replicas` out of its configuration, reload it, and uninstall it then");
         if (uninstall(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
-        return answer_done(peer);
+        return answer_end(peer);
 }
 
 static int answer_cancel(struct control_peer *peer, const struct message_query *query _unused_,
@@ -336,7 +336,7 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
         if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
         reload_by_restart(peer->supervisor, "its uninstallation was cancelled");
-        return answer_done(peer);
+        return answer_end(peer);
 }
 
 /* As SIGHUP. A restart in place that is under way reads the file anyway. */
@@ -397,7 +397,7 @@ static int answer_step_down(struct control_peer *peer, const struct message_quer
         r = lead_step_down(peer->supervisor, successor, why, sizeof(why));
         if (r == -EBUSY)
                 return refuse_query(peer, "this replica does not lead");
-        return r < 0 ? refuse_query(peer, why) : answer_done(peer);
+        return r < 0 ? refuse_query(peer, why) : answer_end(peer);
 }
 
 static int refuse_watch(struct control_peer *peer, const char *name)
@@ -456,7 +456,7 @@ static int peer_go_on(struct control_peer *peer)
         return r;
 }
 
-static int on_idle(sd_event_source *source _unused_, void *userdata)
+static int on_control_idle(sd_event_source *source _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
         struct control_peer *next;
@@ -475,7 +475,7 @@ void control_continue(struct supervisor *supervisor)
 {
         for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next)
                 if (peer->listing) {
-                        (void)turn_when_idle(supervisor, &supervisor->control.list_source, on_idle);
+                        (void)turn_when_idle(supervisor, &supervisor->control.list_source, on_control_idle);
                         return;
                 }
 }
@@ -523,7 +523,7 @@ static const struct command {
         {"uninstall-cancel", 0, false, answer_cancel},
 };
 
-static int answer(struct control_peer *peer, const struct message_query *query)
+static int answer_query(struct control_peer *peer, const struct message_query *query)
 {
         for (size_t i = 0; i < ELEMENTS(command); i++) {
                 struct watch *watch = NULL;
@@ -560,7 +560,7 @@ static int on_peer_message(struct channel *channel _unused_, struct message **me
                                           "handlers included");
         if ((*message)->query.version != PROTOCOL_VERSION)
                 return refuse_query(peer, "reconciledctl and reconciled are of different versions");
-        return answer(peer, &(*message)->query);
+        return answer_query(peer, &(*message)->query);
 }
 
 static void on_peer_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,

@@ -144,7 +144,7 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
         return r;
 }
 
-static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+static int write_doubt_of_key(const struct ledger_doubt *doubt, void *userdata)
 {
         struct question *question = userdata;
 
@@ -260,9 +260,10 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
         json_close(json, "],\"doubtful\":[");
         if (r >= 0)
                 r = ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
-                                        ledger_now(supervisor), DOUBTS_LOOKED_MAX, write_doubt, &question);
+                                        ledger_now(supervisor), DOUBTS_LOOKED_MAX, write_doubt_of_key,
+                                        &question);
         json_close(json, "],\"store\":{");
-        json_string(json, "folder", place_of(watch)->store_folder);
+        json_string(json, "folder", watch_place_of(watch)->store_folder);
         json_uint64(json, "generation", watch->generation);
         json_close(json, "}}");
         return r < 0 ? r : json->failed ? -ENOMEM : 0;

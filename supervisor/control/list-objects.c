@@ -42,7 +42,7 @@ void listing_free(struct listing *listing)
 }
 DEFINE_CLEANUP(struct listing *, listing_free);
 
-static bool is_wanted(const struct listing *listing, const char *watch, const struct ledger_row *row)
+static bool listing_wants(const struct listing *listing, const char *watch, const struct ledger_row *row)
 {
         if (listing->of_all &&
             (row->next_reason == RUN_RESYNC || !watch_find(&listing->supervisor->controller, watch)))
@@ -60,7 +60,7 @@ static int take_listed_row(const char *watch, const struct ledger_row *row, void
         if (text_replace(&listing->watch, watch) < 0 || text_replace(&listing->key, row->key) < 0 ||
             text_replace(&listing->uid, row->uid) < 0)
                 return -ENOMEM;
-        if (listing->listed < LISTED_MAX && is_wanted(listing, watch, row)) {
+        if (listing->listed < LISTED_MAX && listing_wants(listing, watch, row)) {
                 status_write_row(listing->supervisor, watch, row, &listing->json);
                 listing->listed++;
         }
@@ -122,7 +122,7 @@ const struct text *listing_document(const struct listing *listing)
         return &listing->json;
 }
 
-static list_page_t page_of(const char *state)
+static list_page_t lister_of(const char *state)
 {
         return strcmp(state, "failing") == 0       ? ledger_list_failing
                : strcmp(state, "quarantined") == 0 ? ledger_list_quarantined
@@ -136,14 +136,14 @@ int listing_new(struct supervisor *supervisor, const char *state, const char *wa
         _cleanup_(listing_free_pointer) struct listing *listing = calloc(1, sizeof(*listing));
         int r;
 
-        if (!page_of(state))
+        if (!lister_of(state))
                 return -EINVAL;
         if (!listing)
                 return -ENOMEM;
         *listing = (struct listing){
                 .supervisor = supervisor,
-                .page = page_of(state),
-                .of_all = page_of(state) == ledger_list_waiting,
+                .page = lister_of(state),
+                .of_all = lister_of(state) == ledger_list_waiting,
                 .only = strdup(watch),
                 .watch = strdup(""),
                 .key = strdup(""),

@@ -97,7 +97,7 @@ static void add_ages(const struct watch *watch, struct watch_values *values)
 static struct watch_values values_of(const struct watch *watch)
 {
         const struct watch_metrics *metrics = &watch->metrics;
-        const struct watch_place *place = place_of(watch);
+        const struct watch_place *place = watch_place_of(watch);
         const struct access_state *access = access_of(watch);
         const struct queue_counts queued = queue_count(watch->controller->queue, watch_number(watch)),
                                   assigned = assign_count(watch->controller, watch);
@@ -348,7 +348,7 @@ static void write_measured(const struct supervisor *supervisor, struct text *tex
                                 "reconciled_handler_metrics_dropped_total{watch=\"%s\",reason=\"%s\"} %" PRIu64
                                 "\n",
                                 watch->config->name, metric_drop_name(drop),
-                                place_of(watch)->metrics_dropped[drop]);
+                                watch_place_of(watch)->metrics_dropped[drop]);
         registry_write(supervisor->measured, text);
 }
 
@@ -397,7 +397,7 @@ static void write_histograms(const struct supervisor *supervisor, struct text *t
         }
 }
 
-static void write_turns(const struct supervisor *supervisor, struct text *text)
+static void write_turn_metrics(const struct supervisor *supervisor, struct text *text)
 {
         const struct turns *turns = &supervisor->turns;
 
@@ -576,7 +576,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_watch_families(supervisor, text);
         write_results(supervisor, text);
         write_histograms(supervisor, text);
-        write_turns(supervisor, text);
+        write_turn_metrics(supervisor, text);
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);
         write_gateway(supervisor, text);

@@ -99,7 +99,7 @@ void history_write_run(const struct ledger_run *run, struct text *json)
         json_string(json, "resourceVersion", run->version);
 }
 
-static int write_entry(const struct ledger_history *entry, void *userdata)
+static int print_entry(const struct ledger_history *entry, void *userdata)
 {
         struct history_page *page = userdata;
         const struct ledger_run run = {.ended_realtime = entry->ended_realtime,
@@ -156,7 +156,7 @@ int history_write(const struct watch *watch, const char *key, struct text *json)
         text_append_string(json, "{");
         json_string(json, "watch", name);
         text_append_string(json, "\"runs\":[");
-        r = ledger_visit_history(ledger, name, key, LISTED_MAX, write_entry, &page);
+        r = ledger_visit_history(ledger, name, key, LISTED_MAX, print_entry, &page);
         if (r >= 0 && key[0])
                 r = ledger_visit(ledger, name, key, "", UIDS_MAX, write_row_run, &page);
         json_close(json, "]}");
@@ -191,7 +191,7 @@ struct waiting {
         struct text text; /* of the newest entry; empty: that is no wait */
 };
 
-static int take_waiting(const struct ledger_history *entry, void *userdata)
+static int keep_waiting_entry(const struct ledger_history *entry, void *userdata)
 {
         struct waiting *waiting = userdata;
 
@@ -219,7 +219,7 @@ void history_write_wait(const struct supervisor *supervisor, const char *watch, 
                 return;
         /* Without memory, or a ledger, the words are merely missing. */
         (void)ledger_visit_history(supervisor->controller.ledger, watch, row->key, HISTORY_OF_KEY,
-                                   take_waiting, &waiting);
+                                   keep_waiting_entry, &waiting);
         json_string(json, "waitsFor", waiting.text.data ? waiting.text.data : "");
         json_uint64(
                 json, "waitsUntil",

@@ -7,7 +7,7 @@
 
 #include "controller/controller-watch.h"
 
-static void take_out(struct slowest *slowest, size_t index)
+static void slowest_drop(struct slowest *slowest, size_t index)
 {
         free(slowest->run[index].key);
         slowest->count--;
@@ -19,7 +19,7 @@ void slowest_forget(struct slowest *slowest, uint64_t now)
 {
         for (size_t i = slowest->count; i-- > 0;)
                 if (now - slowest->run[i].ended > SLOWEST_WINDOW_USEC)
-                        take_out(slowest, i);
+                        slowest_drop(slowest, i);
 }
 
 /* Where an earlier run of the same key stands; count: nowhere. */
@@ -50,9 +50,9 @@ int slowest_note(struct slowest *slowest, unsigned watch, const char *key, const
         if (!run.key)
                 return -ENOMEM;
         if (place < slowest->count)
-                take_out(slowest, place);
+                slowest_drop(slowest, place);
         else if (slowest->count == SLOWEST_MAX)
-                take_out(slowest, SLOWEST_MAX - 1);
+                slowest_drop(slowest, SLOWEST_MAX - 1);
         for (place = slowest->count; place > 0 && slowest->run[place - 1].took_usec < took_usec; place--)
                 slowest->run[place] = slowest->run[place - 1];
         slowest->run[place] = run;
@@ -63,5 +63,5 @@ int slowest_note(struct slowest *slowest, unsigned watch, const char *key, const
 void slowest_done(struct slowest *slowest)
 {
         while (slowest->count > 0)
-                take_out(slowest, slowest->count - 1);
+                slowest_drop(slowest, slowest->count - 1);
 }

@@ -44,7 +44,7 @@ static uint64_t metrics_dropped(const struct watch *watch)
         uint64_t sum = 0;
 
         for (enum metric_drop drop = 0; drop < METRIC_DROP_COUNT; drop++)
-                sum += place_of(watch)->metrics_dropped[drop];
+                sum += watch_place_of(watch)->metrics_dropped[drop];
         return sum;
 }
 
@@ -102,7 +102,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                     watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
                     : watch->synced                ? "in-sync"
                                                    : "syncing");
-        json_string(json, "reason", watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_reason : "");
+        json_string(json, "reason",
+                    watch->health != WATCH_HEALTHY ? watch_place_of(watch)->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
         json_bool(json, "startupAwaited", startup_awaited(watch) != NULL);
         json_bool(json, "accessAwaited", access_awaited(watch));
@@ -114,16 +115,18 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_uint64(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);
         json_uint64(json, "degradedSince",
-                    watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
+                    watch->health != WATCH_HEALTHY ? watch_place_of(watch)->degraded_realtime : 0);
         json_bool(json, "confidential", watch->config->confidential);
         json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
         json_uint64(json, "metricsDropped", metrics_dropped(watch));
-        json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
+        json_string(json, "limitsWeakened", watch_place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
-                    place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
+                    watch_place_of(watch)->missing_namespaces ? watch_place_of(watch)->missing_namespaces
+                                                              : "");
         json_string(json, "refusedNamespaces",
-                    place_of(watch)->refused_namespaces ? place_of(watch)->refused_namespaces : "");
+                    watch_place_of(watch)->refused_namespaces ? watch_place_of(watch)->refused_namespaces
+                                                              : "");
         json_string(json, "resourceVersion", watch->resource_version);
         json_uint64(json, "syncedSince", watch->synced_realtime);
         json_uint64(json, "objects", watch->objects);
@@ -326,7 +329,7 @@ void status_write_doubt(const struct supervisor *supervisor, const struct ledger
         json_close(json, "},");
 }
 
-static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+static int write_doubt_of_watch(const struct ledger_doubt *doubt, void *userdata)
 {
         const struct page *page = userdata;
 
@@ -360,7 +363,7 @@ static void write_turn(struct text *json, const char *name, const struct turn *t
         json_close(json, "},");
 }
 
-static void write_turns(const struct supervisor *supervisor, struct text *json)
+static void write_turn_status(const struct supervisor *supervisor, struct text *json)
 {
         const struct turns *turns = &supervisor->turns;
 
@@ -423,7 +426,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_uint64(json, "reloadPause", supervisor->reload.pause_usec);
         write_lead(&supervisor->lead, json);
         write_uninstall(supervisor, json);
-        write_turns(supervisor, json);
+        write_turn_status(supervisor, json);
         text_append_string(json, "\"events\":{");
         json_uint64(json, "written", workers_sum(supervisor, "events_written"));
         json_uint64(json, "dropped", workers_sum(supervisor, "events_dropped"));
@@ -456,7 +459,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");
         if (ledger_visit_doubts(supervisor->controller.ledger, NULL, ledger_now(supervisor), QUARANTINED_MAX,
-                                write_doubt, &page) < 0)
+                                write_doubt_of_watch, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"slowest\":[");

@@ -55,7 +55,7 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",
                          watch->config->name, watch_is_in_trouble(watch) ? ": " : "",
-                         watch_is_in_trouble(watch) ? place_of(watch)->degraded_reason : "");
+                         watch_is_in_trouble(watch) ? watch_place_of(watch)->degraded_reason : "");
                 ret->ready = false;
         }
 }

@@ -23,7 +23,7 @@ struct line {
         char text[LINE_SIZE + 1];
 };
 
-static uint64_t sum_of(const uint64_t key[2])
+static uint64_t hash_key_sum(const uint64_t key[2])
 {
         return siphash_of((const uint8_t *)key, SUM_OF, strlen(SUM_OF)).low;
 }
@@ -33,7 +33,7 @@ static struct line print_key(const uint64_t key[2])
         struct line line;
 
         snprintf(line.text, sizeof(line.text), "%016" PRIx64 "%016" PRIx64 " %016" PRIx64 "\n", key[0],
-                 key[1], sum_of(key));
+                 key[1], hash_key_sum(key));
         return line;
 }
 
@@ -51,7 +51,7 @@ static bool parse_key(const char *text, size_t size, uint64_t key[2])
 }
 
 /* 0; -ENOENT; -EBADMSG: it is damaged; or what the disk says. */
-static int read_key(const char *path, uint64_t key[2])
+static int read_hash_key(const char *path, uint64_t key[2])
 {
         char *text;
         size_t size;
@@ -68,7 +68,7 @@ static int read_key(const char *path, uint64_t key[2])
         return chmod(path, 0600) < 0 ? -errno : 0; /* a copy from a backup may be readable by others */
 }
 
-static int make_key(const char *path, uint64_t key[2])
+static int make_hash_key(const char *path, uint64_t key[2])
 {
         _cleanup_free_ char *temporary = format_string("%s.new", path);
         struct line line;
@@ -94,7 +94,7 @@ static uint64_t count_rows(struct ledger *ledger)
         return count;
 }
 
-static void tell_loss(struct supervisor *supervisor, const char *path, const char *what)
+static void tell_lost_key(struct supervisor *supervisor, const char *path, const char *what)
 {
         uint64_t rows = count_rows(supervisor->controller.ledger);
 
@@ -109,7 +109,7 @@ static void tell_loss(struct supervisor *supervisor, const char *path, const cha
 /* The file that names the last life's key may be of an earlier release, or lost; then nothing is known. */
 static bool is_another(const struct supervisor *supervisor, const uint64_t key[2])
 {
-        return supervisor->life.key_sum != 0 && supervisor->life.key_sum != sum_of(key);
+        return supervisor->life.key_sum != 0 && supervisor->life.key_sum != hash_key_sum(key);
 }
 
 int hash_key_begin(struct supervisor *supervisor, struct error *error)
@@ -120,22 +120,24 @@ int hash_key_begin(struct supervisor *supervisor, struct error *error)
 
         if (!path)
                 return error_set(error, -ENOMEM, "no memory");
-        r = read_key(path, key);
+        r = read_hash_key(path, key);
         if (r == -ENOENT || r == -EBADMSG) {
                 bool is_damaged = r == -EBADMSG;
 
-                r = make_key(path, key);
+                r = make_hash_key(path, key);
                 if (r >= 0)
-                        tell_loss(supervisor, path,
-                                  is_damaged ? "is damaged; a new key is made"
-                                             : "is missing (removed, or the state folder is of an earlier "
-                                               "release); a new key is made");
+                        tell_lost_key(supervisor, path,
+                                      is_damaged
+                                              ? "is damaged; a new key is made"
+                                              : "is missing (removed, or the state folder is of an earlier "
+                                                "release); a new key is made");
         } else if (r >= 0 && is_another(supervisor, key)) {
-                tell_loss(supervisor, path,
-                          "is not the one of the last start (it is of another state folder); it is used");
+                tell_lost_key(
+                        supervisor, path,
+                        "is not the one of the last start (it is of another state folder); it is used");
         }
         if (r >= 0) {
-                supervisor->life.key_sum = sum_of(key);
+                supervisor->life.key_sum = hash_key_sum(key);
                 state_folder_note_time(supervisor);
         }
         memcpy(supervisor->hash_key, key, sizeof(supervisor->hash_key));

@@ -22,7 +22,7 @@ struct leftover_finalizer {
 };
 
 /* "Widget.v1.example.com", as kubectl takes it. */
-static void kind_of(const struct leftover_finalizer *left, char *buffer, size_t size)
+static void format_kind(const struct leftover_finalizer *left, char *buffer, size_t size)
 {
         const char *slash = strchr(left->api_version, '/');
 
@@ -33,7 +33,7 @@ static void kind_of(const struct leftover_finalizer *left, char *buffer, size_t 
                 snprintf(buffer, size, "%s", left->kind);
 }
 
-static bool list_has_word(const char *list, const char *word)
+static bool names_include(const char *list, const char *word)
 {
         for (size_t size; *list; list += size + (list[size] == ',')) {
                 size = strcspn(list, ",");
@@ -53,11 +53,11 @@ static bool is_looked_after(const struct supervisor *supervisor, const struct le
 
         const struct config_watch *same = config_watch_find(config, left->watch);
 
-        if (same && config_is_of_kind(same, &former) && !list_has_word(same->finalizers, left->finalizer))
+        if (same && config_is_of_kind(same, &former) && !names_include(same->finalizers, left->finalizer))
                 return false;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former) &&
-                    list_has_word(config->watch[i].finalizers, left->finalizer))
+                    names_include(config->watch[i].finalizers, left->finalizer))
                         return true;
         return false;
 }
@@ -66,7 +66,7 @@ static void log_leftover(const struct supervisor *supervisor, const struct lefto
 {
         char kind[1024];
 
-        kind_of(left, kind, sizeof(kind));
+        format_kind(left, kind, sizeof(kind));
         log_write(
                 LOG_WARNING, MESSAGE_ID_FINALIZERS_LEFT, LOG_FIELDS({"RECONCILED_WATCH", left->watch}),
                 "objects of kind %s may carry the finalizer %s of watch %s, which no configured watch takes "
@@ -114,7 +114,7 @@ static int write_leftovers(const char *path, const struct text *text)
         return r;
 }
 
-static int read_lines(struct supervisor *supervisor, char *content, struct text *ret)
+static int read_leftovers(struct supervisor *supervisor, char *content, struct text *ret)
 {
         char *rest = content, *line;
 
@@ -148,7 +148,7 @@ int leftover_finalizers_review(struct supervisor *supervisor)
                 return -ENOMEM;
         r = file_read(path, FILE_MAX, &content, &size);
         if (r >= 0)
-                r = read_lines(supervisor, content, &text);
+                r = read_leftovers(supervisor, content, &text);
         if (r < 0 && r != -ENOENT)
                 return r;
         for (size_t i = 0; i < config->watch_count; i++)

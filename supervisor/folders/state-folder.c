@@ -152,7 +152,7 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
 }
 
 /* The lock file is there still, and is the one that we hold. */
-static bool is_held(int fd, const char *folder, const char *name)
+static bool is_locked(int fd, const char *folder, const char *name)
 {
         struct stat ours, there;
         _cleanup_free_ char *path = format_string("%s/%s", folder, name);
@@ -169,7 +169,7 @@ bool state_folder_check(struct supervisor *supervisor)
 {
         const struct options *options = supervisor->options;
 
-        if (!is_held(supervisor->lock.state_fd, options->state_directory, "instance")) {
+        if (!is_locked(supervisor->lock.state_fd, options->state_directory, "instance")) {
                 supervisor_fatal(
                         supervisor, EXIT_CODE_IO, NULL, NULL,
                         "the state directory %s was removed or replaced while the operator ran: the "
@@ -178,7 +178,7 @@ bool state_folder_check(struct supervisor *supervisor)
                         options->state_directory);
                 return false;
         }
-        if (!is_held(supervisor->lock.runtime_fd, options->runtime_directory, "control.lock")) {
+        if (!is_locked(supervisor->lock.runtime_fd, options->runtime_directory, "control.lock")) {
                 supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
                                  "the runtime directory %s was removed or replaced while the operator ran: "
                                  "reconciledctl cannot reach it any more; leave it alone while an operator "

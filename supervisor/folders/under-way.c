@@ -82,7 +82,7 @@ static sd_id128_t this_boot(void)
 /* ---- what the last life has left */
 
 /* The three texts of a record; false: it has none. */
-static bool read_texts(const char *text, size_t size, const char *ret[3])
+static bool read_record_texts(const char *text, size_t size, const char *ret[3])
 {
         const char *end = text + size;
 
@@ -97,7 +97,7 @@ static bool read_texts(const char *text, size_t size, const char *ret[3])
         return true;
 }
 
-static uint64_t sum_of(const struct record *record, size_t text_size)
+static uint64_t record_sum(const struct record *record, size_t text_size)
 {
         return XXH3_64bits_withSeed(record->text, text_size, record->fingerprint + record->without_handler);
 }
@@ -106,12 +106,13 @@ static bool is_intact(const struct record *record)
 {
         const char *text[3];
 
-        return read_texts(record->text, sizeof(record->text), text) &&
-               record->checksum == sum_of(record, (size_t)(text[2] - record->text) + strlen(text[2]) + 1);
+        return read_record_texts(record->text, sizeof(record->text), text) &&
+               record->checksum ==
+                       record_sum(record, (size_t)(text[2] - record->text) + strlen(text[2]) + 1);
 }
 
 /* The group is not looked at: Kubernetes gives what a volume holds to the group of the pod (fsGroup). */
-static bool is_ours(int fd, struct stat *ret)
+static bool is_our_file(int fd, struct stat *ret)
 {
         return fstat(fd, ret) >= 0 && S_ISREG(ret->st_mode) && ret->st_uid == geteuid() &&
                (ret->st_mode & 07) == 0;
@@ -127,7 +128,7 @@ static int read_under_way(const char *path, struct file **ret)
 
         if (fd < 0)
                 return errno == ENOENT ? -ENOENT : -EBADMSG;
-        if (!is_ours(fd, &st))
+        if (!is_our_file(fd, &st))
                 return -EBADMSG;
         size = (size_t)st.st_size;
         if (size < file_size(0) || size > file_size(2 * WORKERS_MAX * GIVEN_MAX + ENDED_MAX))
@@ -154,7 +155,7 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
                 const char *text[3];
 
                 if (record->state == RECORD_FREE || !is_intact(record) ||
-                    !read_texts(record->text, sizeof(record->text), text))
+                    !read_record_texts(record->text, sizeof(record->text), text))
                         continue;
                 r = last_life_judge(&supervisor->controller,
                                     &(struct noted_run){text[0], text[1], text[2], record->fingerprint,
@@ -165,7 +166,7 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
 }
 
 /* NULL: it says of each run that was not over what it was. */
-static const char *doubt_of(const struct file *file)
+static const char *why_doubtful(const struct file *file)
 {
         sd_id128_t boot = this_boot();
 
@@ -200,7 +201,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
                 doubt = "the record of the runs in flight is not valid";
                 r = 0;
         } else if (r >= 0) {
-                doubt = doubt_of(file);
+                doubt = why_doubtful(file);
                 r = judge_all(supervisor, file,
                               !doubt && file->life == LIFE_OPEN && supervisor->life.runtime_kept);
         }
@@ -210,7 +211,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
 /* ---- the file of this life */
 
 /* Space that is not there would kill us when we write to it: it is taken before. */
-static int make_file(struct under_way *under_way, const char *path, size_t count)
+static int make_records(struct under_way *under_way, const char *path, size_t count)
 {
         struct file *file;
         int r;
@@ -254,7 +255,7 @@ static int begin_file(struct supervisor *supervisor)
         path = format_string("%s.new", under_way->path);
         if (!path)
                 return -ENOMEM;
-        r = make_file(under_way, path, count);
+        r = make_records(under_way, path, count);
         if (r >= 0 && rename(path, under_way->path) < 0)
                 r = -errno;
         return r < 0 ? r : file_sync_folder(supervisor->options->state_directory);
@@ -348,7 +349,7 @@ void under_way_note(struct supervisor *supervisor, struct assignment *given)
         under_way->free_count--;
         record->fingerprint = run->fingerprint;
         record->without_handler = run_is_without_handler(run->reason);
-        record->checksum = sum_of(record, size);
+        record->checksum = record_sum(record, size);
         atomic_store_explicit(&record->state, RECORD_RUNNING, memory_order_release);
 }
 

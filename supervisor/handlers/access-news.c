@@ -35,7 +35,7 @@ static bool is_past_deadline(const struct watch *watch, const struct message_acc
                clock_boottime_usec() >= message->since_boottime + watch->config->deadline_usec;
 }
 
-static int end_operator(const struct watch *watch, const struct message_access *message)
+static int end_for_access(const struct watch *watch, const struct message_access *message)
 {
         int code = message->exit_code == EXIT_CODE_UNAVAILABLE ? EXIT_CODE_UNAVAILABLE
                                                                : EXIT_CODE_NO_PERMISSION;
@@ -69,7 +69,7 @@ int access_take(struct supervisor *supervisor, const struct message_access *mess
                         : 0;
         isolated = watch && watch->config->on_deadline == ON_DEADLINE_ISOLATE;
         if (watch && !isolated && is_past_deadline(watch, message))
-                return end_operator(watch, message);
+                return end_for_access(watch, message);
         state->trouble.health = message->usable || !message->reason[0]         ? WATCH_HEALTHY
                                 : isolated && is_past_deadline(watch, message) ? WATCH_FAILED
                                                                                : WATCH_DEGRADED;

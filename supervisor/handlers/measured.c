@@ -8,7 +8,7 @@
 #include "ipc/message-id.h"
 #include "metric/metric-rule.h"
 
-static void tell_dropped(const struct watch *watch, size_t watches, const struct record_metric *metric,
+static void tell_dropped_metric(const struct watch *watch, size_t watches, const struct record_metric *metric,
                          enum metric_drop drop)
 {
         const struct registry_share share = registry_share(watches);
@@ -54,8 +54,8 @@ int measured_take(struct supervisor *supervisor, const struct message_measured *
 
                 if (r < 0)
                         return r == -EINVAL ? -EPROTO : r;
-                if (r != METRIC_TAKEN && place_of(watch)->metrics_dropped[r]++ == 0)
-                        tell_dropped(watch, watches, &measured->metric[i], (enum metric_drop)r);
+                if (r != METRIC_TAKEN && watch_place_of(watch)->metrics_dropped[r]++ == 0)
+                        tell_dropped_metric(watch, watches, &measured->metric[i], (enum metric_drop)r);
         }
         return 0;
 }

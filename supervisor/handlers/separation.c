@@ -74,8 +74,8 @@ static const char *what_is_missing(const struct config_handler *handler)
         return NULL;
 }
 
-static int add_problem(struct config_problems *problems, const struct config_watch *watch, const char *key,
-                       const char *text)
+static int add_separation_problem(struct config_problems *problems, const struct config_watch *watch,
+                                  const char *key, const char *text)
 {
         struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
         struct config_problem *problem;
@@ -100,7 +100,7 @@ static int check_source(struct config_problems *problems, const struct config_wa
 
         if (stat(path, &st) < 0 || file_check_source(path, &st, reader, &error) >= 0)
                 return 0;
-        return add_problem(problems, watch, key, error_message(&error)) < 0 ? -ENOMEM : -EINVAL;
+        return add_separation_problem(problems, watch, key, error_message(&error)) < 0 ? -ENOMEM : -EINVAL;
 }
 
 /* The files that its handler is given a copy of; the credential process looks again at each copy. */
@@ -133,7 +133,8 @@ int separation_check(const struct config *config, struct config_problems *proble
                         continue;
                 missing = what_is_missing(&watch->handler);
                 if (missing)
-                        r = add_problem(problems, watch, "handler.user", missing) < 0 ? -ENOMEM : -EINVAL;
+                        r = add_separation_problem(problems, watch, "handler.user", missing) < 0 ? -ENOMEM
+                                                                                                 : -EINVAL;
                 else
                         r = check_sources(problems, watch);
                 if (r == -ENOMEM)
@@ -214,16 +215,18 @@ void separation_warn(const struct supervisor *supervisor)
 static void limits_judge(struct watch *watch)
 {
         const struct cgroup_delegation *delegation = &supervisor_of(watch)->delegation;
-        char before[sizeof(place_of(watch)->limits_weakened)];
+        char before[sizeof(watch_place_of(watch)->limits_weakened)];
 
-        memcpy(before, place_of(watch)->limits_weakened, sizeof(before));
-        config_limits_weakened(watch->config, delegation->controllers, place_of(watch)->limits_weakened,
-                               sizeof(place_of(watch)->limits_weakened));
-        if (place_of(watch)->limits_weakened[0] && strcmp(place_of(watch)->limits_weakened, before) != 0)
+        memcpy(before, watch_place_of(watch)->limits_weakened, sizeof(before));
+        config_limits_weakened(watch->config, delegation->controllers,
+                               watch_place_of(watch)->limits_weakened,
+                               sizeof(watch_place_of(watch)->limits_weakened));
+        if (watch_place_of(watch)->limits_weakened[0] &&
+            strcmp(watch_place_of(watch)->limits_weakened, before) != 0)
                 log_write(LOG_WARNING, MESSAGE_ID_LIMITS_WEAKENED,
                           LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                           "watch %s: handler.limits cannot be enforced as configured, because %s: %s",
-                          watch->config->name, delegation->why, place_of(watch)->limits_weakened);
+                          watch->config->name, delegation->why, watch_place_of(watch)->limits_weakened);
 }
 
 void limits_prepare(struct supervisor *supervisor)

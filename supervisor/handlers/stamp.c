@@ -18,7 +18,7 @@ static uint64_t stamp_text(uint64_t stamp, const char *text)
 }
 
 /* Handlers are started in the root folder. A file that is not there is a mere argument; so is a folder. */
-static uint64_t add_file(uint64_t stamp, const char *argument)
+static uint64_t stamp_file(uint64_t stamp, const char *argument)
 {
         char path[PATH_MAX + 1];
         struct stat info;
@@ -71,7 +71,7 @@ uint64_t handler_stamp(const struct config_watch *config)
         uint64_t stamp = stamp_text((uint64_t)handler->kind, RECONCILED_VERSION), names = 0;
 
         for (size_t i = 0; i < handler->exec_count; i++)
-                stamp = add_file(stamp_text(stamp, handler->exec[i]), handler->exec[i]);
+                stamp = stamp_file(stamp_text(stamp, handler->exec[i]), handler->exec[i]);
         for (size_t i = 0; i < handler->environment_count; i++)
                 names += stamp_text(0, handler->environment[i].name);
         stamp = XXH3_64bits_withSeed(&names, sizeof(names), stamp);

@@ -72,7 +72,7 @@ int watch_begin(struct supervisor *supervisor, const struct config_watch *config
                 return r;
         }
         secrets_move(supervisor, config);
-        place_of(watch)->store_folder = folder;
+        watch_place_of(watch)->store_folder = folder;
         return watch_load(watch);
 }
 
@@ -90,7 +90,8 @@ int watch_begin_again(struct watch *watch)
         /* The watcher was killed, and has not cleared it. */
         if (slots_look(supervisor->slots, watch_number(watch), &view) >= 0)
                 (void)slots_clear(supervisor->slots, watch_number(watch));
-        place_of(watch)->owed_source = sd_event_source_disable_unref(place_of(watch)->owed_source);
+        watch_place_of(watch)->owed_source =
+                sd_event_source_disable_unref(watch_place_of(watch)->owed_source);
         channel_free(child->process.channel);
         child->process.channel = NULL;
         supervisor->controller.due.synced = SIZE_MAX; /* its due rows are looked for when it is in sync */
@@ -116,7 +117,7 @@ static uint64_t pause_of(const struct watch *watch)
 {
         uint64_t pause = watch->config->reconnect_max_usec;
 
-        for (unsigned i = 0; i < place_of(watch)->memory_retry.tries && pause < PAUSE_MAX; i++)
+        for (unsigned i = 0; i < watch_place_of(watch)->memory_retry.tries && pause < PAUSE_MAX; i++)
                 pause *= 2;
         return pause < PAUSE_MAX ? pause : PAUSE_MAX;
 }
@@ -124,7 +125,7 @@ static uint64_t pause_of(const struct watch *watch)
 static int on_memory_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct watch *watch = userdata;
-        struct memory_retry *retry = &place_of(watch)->memory_retry;
+        struct memory_retry *retry = &watch_place_of(watch)->memory_retry;
 
         retry->timer = sd_event_source_disable_unref(retry->timer);
         if (supervisor_of(watch)->phase != PHASE_RUNNING)
@@ -140,7 +141,7 @@ static int on_memory_pause_over(sd_event_source *source _unused_, uint64_t usec 
 
 static void wait_for_room(struct watch *watch)
 {
-        struct memory_retry *retry = &place_of(watch)->memory_retry;
+        struct memory_retry *retry = &watch_place_of(watch)->memory_retry;
 
         if (retry->timer || retry->is_due || (watch->config->owner && watch->synced))
                 return;
@@ -152,7 +153,7 @@ static void wait_for_room(struct watch *watch)
 
 bool memory_retry_is_awaited(struct watch *watch, const struct message_degraded *degraded)
 {
-        bool is_try = place_of(watch)->memory_retry.tries > 0;
+        bool is_try = watch_place_of(watch)->memory_retry.tries > 0;
 
         if (degraded->exit_code == EXIT_CODE_IO && (is_try || degraded->health == (uint64_t)WATCH_FAILED))
                 wait_for_room(watch);
@@ -161,17 +162,17 @@ bool memory_retry_is_awaited(struct watch *watch, const struct message_degraded 
 
 int memory_retry_over(struct watch *watch)
 {
-        if (place_of(watch)->memory_retry.tries == 0)
+        if (watch_place_of(watch)->memory_retry.tries == 0)
                 return 0;
-        place_of(watch)->memory_retry.tries = 0;
-        place_of(watch)->heard.health = WATCH_HEALTHY;
+        watch_place_of(watch)->memory_retry.tries = 0;
+        watch_place_of(watch)->heard.health = WATCH_HEALTHY;
         return health_review(watch);
 }
 
 /* The watcher's store is thrown away anyway, so the watcher need not end in order. */
 static int retry_memory(struct watch *watch)
 {
-        struct memory_retry *retry = &place_of(watch)->memory_retry;
+        struct memory_retry *retry = &watch_place_of(watch)->memory_retry;
         int r;
 
         if (assign_count(watch->controller, watch).running > 0)
@@ -193,7 +194,7 @@ static int retry_memory(struct watch *watch)
 void memory_retry_continue(struct supervisor *supervisor)
 {
         FOREACH_WATCH(watch, &supervisor->controller) {
-                int r = place_of(watch)->memory_retry.is_due && supervisor->phase == PHASE_RUNNING
+                int r = watch_place_of(watch)->memory_retry.is_due && supervisor->phase == PHASE_RUNNING
                                 ? retry_memory(watch)
                                 : 0;
 

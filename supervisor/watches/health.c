@@ -32,7 +32,7 @@ static void tell_trouble(const struct watch *watch, const char *key, const char 
                   in_part && watch->health == WATCH_DEGRADED
                           ? "does not work in one of its namespaces for now and is retried"
                           : trouble[watch->health].text,
-                  place_of(watch)->degraded_reason);
+                  watch_place_of(watch)->degraded_reason);
 }
 
 bool watch_is_in_sync(const struct watch *watch)
@@ -51,8 +51,8 @@ static const struct watch_trouble *first_trouble(const struct watch *watch)
 {
         const struct access_state *access = access_of(watch);
 
-        if (place_of(watch)->heard.health != WATCH_HEALTHY)
-                return &place_of(watch)->heard;
+        if (watch_place_of(watch)->heard.health != WATCH_HEALTHY)
+                return &watch_place_of(watch)->heard;
         return access && access->trouble.health != WATCH_HEALTHY ? &access->trouble
                                                                  : &watch->refusal.trouble;
 }
@@ -62,7 +62,7 @@ int health_review(struct watch *watch)
         const struct watch_trouble *trouble = first_trouble(watch);
         const struct refusal *refusal = trouble == &watch->refusal.trouble ? &watch->refusal : NULL;
         const char *namespace_name =
-                trouble == &place_of(watch)->heard ? place_of(watch)->heard_namespace : NULL;
+                trouble == &watch_place_of(watch)->heard ? watch_place_of(watch)->heard_namespace : NULL;
         bool was_well = watch->health == WATCH_HEALTHY;
 
         watch->health = trouble->health;
@@ -75,10 +75,10 @@ int health_review(struct watch *watch)
                         watch->synced_realtime = watch->controller->now.realtime;
                 return 0;
         }
-        if (text_replace(&place_of(watch)->degraded_reason, trouble->reason) < 0)
+        if (text_replace(&watch_place_of(watch)->degraded_reason, trouble->reason) < 0)
                 return -ENOMEM;
-        place_of(watch)->degraded_realtime = trouble->since_realtime;
-        place_of(watch)->failures = trouble->failures;
+        watch_place_of(watch)->degraded_realtime = trouble->since_realtime;
+        watch_place_of(watch)->failures = trouble->failures;
         tell_trouble(watch, refusal ? refusal->key : NULL, namespace_name,
                      refusal ? refusal->in != NULL : namespace_name && namespace_name[0]);
         return 0;

@@ -32,17 +32,17 @@ struct watch_place {
         char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
 };
 
-static inline struct watch_place *place_of(const struct watch *watch)
+static inline struct watch_place *watch_place_of(const struct watch *watch)
 {
         return watch->userdata;
 }
 
 static inline struct child_slot *child_of(const struct watch *watch)
 {
-        return place_of(watch)->child;
+        return watch_place_of(watch)->child;
 }
 
 static inline struct supervisor *supervisor_of(const struct watch *watch)
 {
-        return place_of(watch)->supervisor;
+        return watch_place_of(watch)->supervisor;
 }

@@ -195,7 +195,7 @@ def lose_ledger(operator):
 
 
 def discard_state(operator):
-    """As another release would have left it. The format is in both numbers (lib/ledger/database/schema.c)."""
+    """As another release would have left it. The format is in both numbers (lib/ledger/database/ledger-schema.c)."""
     with ledger.edit(operator) as database:
         for name in ("user_version", "application_id"):
             [number] = database.execute(f"PRAGMA {name}").fetchone()

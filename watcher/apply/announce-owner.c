@@ -27,7 +27,8 @@ static void note_ignored(struct watcher *watcher, const char *key)
 }
 
 /* An object that cannot be read has no owner. */
-static void find_owner(const struct watcher *watcher, const char *json, size_t size, struct owner *ret)
+static void find_owner_reference(const struct watcher *watcher, const char *json, size_t size,
+                                 struct owner *ret)
 {
         if (owner_find(json, size, watcher->config->owner_api_version, watcher->config->owner_kind, ret) < 0)
                 *ret = (struct owner){0};
@@ -63,7 +64,7 @@ static int leave_owner(struct watcher *watcher, const char *key, const struct ow
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        find_owner(watcher, stored.json, stored.json_size, &owner);
+        find_owner_reference(watcher, stored.json, stored.json_size, &owner);
         if (owner.key[0] &&
             !(stays && strcmp(stays->uid, owner.uid) == 0 && strcmp(stays->key, owner.key) == 0)) {
                 r = store_owner_remove(watcher->store, owner.uid, key);
@@ -90,7 +91,7 @@ int owned_before_put(struct watcher *watcher, const struct store_object *object)
 
         if (watcher->config->related)
                 return 0;
-        find_owner(watcher, object->json, object->json_size, &owner);
+        find_owner_reference(watcher, object->json, object->json_size, &owner);
         if (owner.ignored)
                 note_ignored(watcher, object->key);
         r = leave_owner(watcher, object->key, &owner);
@@ -103,7 +104,7 @@ int owned_again(struct watcher *watcher, const struct store_object *object)
 
         if (watcher->config->related)
                 return 0;
-        find_owner(watcher, object->json, object->json_size, &owner);
+        find_owner_reference(watcher, object->json, object->json_size, &owner);
         return owner.key[0] ? store_owner_add(watcher->store, owner.uid, object->key) : 0;
 }
 
@@ -113,7 +114,7 @@ int announce_owners(struct watcher *watcher, const struct store_object *object)
 
         if (watcher->config->related)
                 return mark_itself(watcher, object->key, object->uid, object->resource_version);
-        find_owner(watcher, object->json, object->json_size, &owner);
+        find_owner_reference(watcher, object->json, object->json_size, &owner);
         return owner.key[0] ? mark_owner(watcher, object->resource_version, false, &owner) : 0;
 }
 

@@ -33,7 +33,7 @@ struct batch {
 };
 
 /* The strings share one allocation, which begins with the key. */
-static int take_change(const struct record_change *change, void *userdata)
+static int batch_change(const struct record_change *change, void *userdata)
 {
         struct batch *batch = userdata;
         size_t key_size = strlen(change->key) + 1, uid_size = strlen(change->uid) + 1,
@@ -84,7 +84,7 @@ static int take_stored_object(const struct store_object *object, void *userdata)
                 .finalizer = finalizer_of_stored(swept->watcher, object),
         };
 
-        return take_change(&change, swept->batch);
+        return batch_change(&change, swept->batch);
 }
 
 static bool sweep_has_aged(const struct watcher *watcher)
@@ -103,7 +103,7 @@ static size_t sweep_room(const struct watcher *watcher, const struct batch *batc
         return sweep_has_aged(watcher) ? 1 : 0;
 }
 
-static int sweep(struct watcher *watcher, struct batch *batch)
+static int sweep_dirty(struct watcher *watcher, struct batch *batch)
 {
         size_t room = sweep_room(watcher, batch, SWEEP_LEAVES);
         size_t again_room = sweep_room(watcher, batch, SWEEP_LEAVES + SWEEP_LEAVES_NEW);
@@ -125,7 +125,7 @@ static uint64_t loop_monotonic_usec(const struct watcher *watcher)
 }
 
 /* Commits the objects and how far they reach, in one transaction. */
-static int commit(struct watcher *watcher)
+static int commit_changes(struct watcher *watcher)
 {
         int r = positions_save(watcher);
 
@@ -156,12 +156,12 @@ static int announce_batch(struct watcher *watcher)
         size_t max = watcher->announce.credit < BATCH_MAX ? (size_t)watcher->announce.credit : BATCH_MAX;
         size_t changes = max - (max > 0 && sweep_has_aged(watcher));
         size_t spare = watcher->announce.credit <= max ? CREDIT_SPARE : 0;
-        int r = batch ? store_dirty_take(watcher->store, changes, spare, take_change, batch) : -ENOMEM;
+        int r = batch ? store_dirty_take(watcher->store, changes, spare, batch_change, batch) : -ENOMEM;
 
         if (r >= 0)
-                r = sweep(watcher, batch);
+                r = sweep_dirty(watcher, batch);
         if (r >= 0)
-                r = commit(watcher);
+                r = commit_changes(watcher);
         if (r < 0)
                 return store_failed(watcher, r);
         if (batch->count == 0)
@@ -182,7 +182,7 @@ int announce_now(struct watcher *watcher)
         int r = 0;
 
         if (watcher->announce.credit == 0) {
-                r = commit(watcher);
+                r = commit_changes(watcher);
                 return r < 0 ? store_failed(watcher, r) : 0;
         }
         do
@@ -196,7 +196,7 @@ int announce_due(struct watcher *watcher)
         return store_commit_due(watcher->store) ? announce_now(watcher) : 0;
 }
 
-static int on_commit_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_echo_commit_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         (void)announce_now(userdata); /* a failure was reported and ends the loop */
         return 0;
@@ -208,7 +208,7 @@ static int commit_at(struct watcher *watcher, uint64_t monotonic)
 
         if (!watcher->announce.commit_timer)
                 return sd_event_add_time(watcher->child->event, &watcher->announce.commit_timer,
-                                         CLOCK_MONOTONIC, monotonic, 1, on_commit_time, watcher);
+                                         CLOCK_MONOTONIC, monotonic, 1, on_echo_commit_time, watcher);
         r = sd_event_source_set_time(watcher->announce.commit_timer, monotonic);
         return r < 0 ? r : sd_event_source_set_enabled(watcher->announce.commit_timer, SD_EVENT_ONESHOT);
 }
@@ -223,7 +223,7 @@ static bool has_to_announce(const struct watcher *watcher)
 
 /* Some changes cannot be announced yet, or start no run, as the echo of our own status write does not.
  * Where there are many of them, they are committed together: the commit is most of their cost. */
-static int on_settle(sd_event_source *source _unused_, void *userdata)
+static int on_announce_settle(sd_event_source *source _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
         uint64_t due = watcher->announce.committed_monotonic + UNHURRIED_USEC;
@@ -251,7 +251,8 @@ void announce_soon(struct watcher *watcher)
                 return;
         watcher->announce.asked_monotonic = loop_monotonic_usec(watcher);
         if (!watcher->announce.source) {
-                r = sd_event_add_defer(watcher->child->event, &watcher->announce.source, on_settle, watcher);
+                r = sd_event_add_defer(watcher->child->event, &watcher->announce.source, on_announce_settle,
+                                       watcher);
                 if (r >= 0)
                         r = sd_event_source_set_priority(watcher->announce.source, SD_EVENT_PRIORITY_IDLE);
         }

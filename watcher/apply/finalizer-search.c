@@ -57,7 +57,7 @@ static int take_search_item(const struct search *search, const char *item, size_
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-static int on_item(const char *item, size_t size, void *userdata)
+static int on_searched_item(const char *item, size_t size, void *userdata)
 {
         return item ? take_search_item(userdata, item, size) : 0;
 }
@@ -72,7 +72,7 @@ static int ask_for_unselected(struct search *search, struct page *ret) _suspends
         struct page_request request = {
                 .accept = REQUEST_ACCEPT_LIST_METADATA,
                 .token = search->token,
-                .on_item = on_item,
+                .on_item = on_searched_item,
                 .userdata = search,
                 .failures = &search->failures,
         };
@@ -87,7 +87,7 @@ static int ask_for_unselected(struct search *search, struct page *ret) _suspends
 }
 
 /* What becomes of the list is what becomes of a watch's own after this answer to a later page. */
-static void note_failure(struct search *search, const struct page *page)
+static void note_search_failure(struct search *search, const struct page *page)
 {
         struct watcher *watcher = search->watcher;
         enum reaction reaction = reaction_to(PHASE_CONTINUE, answer_of(&page->error));
@@ -115,7 +115,7 @@ static int search_page(struct search *search) _suspends_
         if (r < 0)
                 return r;
         if (page.error.failure != KUBE_FAILURE_NONE) {
-                note_failure(search, &page);
+                note_search_failure(search, &page);
                 page_done(&page);
                 r = asking_pause(search->watcher, failures_delay(search->watcher, &search->failures), NULL);
                 return r < 0 ? r : 1;

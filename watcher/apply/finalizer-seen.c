@@ -14,7 +14,8 @@ static int look_at_finalizer(const struct watcher *watcher, const struct store_o
         return finalizer_look(object->json, object->json_size, watcher->config->finalizers, ret);
 }
 
-static enum finalizer_state state_of(const struct watcher *watcher, const struct finalizer_view *view)
+static enum finalizer_state finalizer_state_of(const struct watcher *watcher,
+                                               const struct finalizer_view *view)
 {
         if (watcher->config->holds)
                 return view->ours || view->deleting ? FINALIZER_FINE : FINALIZER_MISSING;
@@ -27,7 +28,8 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
 
         if (!watcher->config->holds && (!watcher->config->releases || object->free))
                 return FINALIZER_FINE;
-        return look_at_finalizer(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
+        return look_at_finalizer(watcher, object, &view) < 0 ? FINALIZER_FINE
+                                                             : finalizer_state_of(watcher, &view);
 }
 
 /* Whether our finalizer was seen on the object since its deletion began. Where a watch that wanted the
@@ -35,7 +37,7 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
  * The version that the store has without the mark is no news either: the watch may not have wanted the
  * finalizer when it was stored, and a release of that time may still be under way. Such a release names
  * the version it is based on, so it cannot touch a newer one. */
-static int is_held(struct watcher *watcher, const struct store_object *object, bool ours, bool *ret)
+static int holds_finalizer(struct watcher *watcher, const struct store_object *object, bool ours, bool *ret)
 {
         struct store_object stored;
         int r = store_peek(watcher->store, object->key, &stored);
@@ -72,15 +74,15 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
                 return 0;
         if (look_at_finalizer(watcher, object, &view) < 0)
                 return 0;
-        object->finalizer = state_of(watcher, &view);
+        object->finalizer = finalizer_state_of(watcher, &view);
         if (!watcher->config->holds || !view.deleting)
                 return 0;
-        return is_held(watcher, object, view.ours, &object->held);
+        return holds_finalizer(watcher, object, view.ours, &object->held);
 }
 
 /* The last state also shows our finalizer where its removal was what ended the object. So only earlier
  * states count. */
 int finalizer_note_end(struct watcher *watcher, struct store_object *last)
 {
-        return watcher->config->holds ? is_held(watcher, last, false, &last->held) : 0;
+        return watcher->config->holds ? holds_finalizer(watcher, last, false, &last->held) : 0;
 }

@@ -29,7 +29,7 @@ static int is_accounted_for(struct watcher *watcher, const struct record_owed *o
         return r;
 }
 
-static int check_one(struct watcher *watcher, const struct record_owed *owed)
+static int check_owed(struct watcher *watcher, const struct record_owed *owed)
 {
         const struct stream *stream = stream_of_key(watcher, owed->key);
         int r = is_accounted_for(watcher, owed);
@@ -60,7 +60,7 @@ int ledger_check_take(struct watcher *watcher, const struct message_owed *owed)
         if (watcher->deletions_suspended)
                 return 0;
         for (size_t i = 0; i < owed->owed_count; i++) {
-                int r = check_one(watcher, &owed->owed[i]);
+                int r = check_owed(watcher, &owed->owed[i]);
 
                 if (r < 0)
                         return r;

@@ -85,7 +85,7 @@ bool scope_is_other_resource(const char *known, const char *scope)
         return strlen(known) == strlen(scope) && strncmp(known, scope, HASH_DIGITS) != 0;
 }
 
-static bool differs(const char *known, const char *now)
+static bool scope_text_differs(const char *known, const char *now)
 {
         return known[0] != '\0' && strcmp(known, now) != 0;
 }
@@ -95,8 +95,8 @@ bool absence_is_deletion(const struct watcher *watcher)
         const struct message_config_watcher *config = watcher->config;
 
         return config->label_selector[0] == '\0' && config->field_selector[0] == '\0' &&
-               !differs(watcher->meta.scope, watcher->scope) &&
-               !differs(config->known_scope, watcher->scope);
+               !scope_text_differs(watcher->meta.scope, watcher->scope) &&
+               !scope_text_differs(config->known_scope, watcher->scope);
 }
 
 /* Where namespaces are named, or none is given, the server chooses. */
@@ -110,7 +110,7 @@ bool scope_chooses(const struct watcher *watcher, const char *key)
 }
 
 /* All versions of a group show the same objects. */
-static bool is_of_group(struct span api_version, const char *expected)
+static bool is_in_group_of(struct span api_version, const char *expected)
 {
         const char *slash = strchr(expected, '/');
         size_t size = slash ? (size_t)(slash + 1 - expected) : strlen(expected);
@@ -127,7 +127,7 @@ bool scope_is_kind(const struct watcher *watcher, struct span api_version, struc
         if (config->metadata_only && kind.start && scan_string_equals(kind, "PartialObjectMetadata"))
                 return true;
         return (!kind.start || scan_string_equals(kind, config->kind)) &&
-               (!api_version.start || is_of_group(api_version, config->api_version));
+               (!api_version.start || is_in_group_of(api_version, config->api_version));
 }
 
 bool scope_fits(const struct stream *stream, const struct identity *identity)

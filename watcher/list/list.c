@@ -16,7 +16,7 @@
 #include "watcher/store-failure.h"
 #include "watcher/stream/stream-request.h"
 
-static int on_item(const char *item, size_t size, void *userdata)
+static int on_listed_item(const char *item, size_t size, void *userdata)
 {
         struct stream *stream = userdata;
 
@@ -98,7 +98,7 @@ static int ask_for_listed(struct stream *stream, struct page *ret) _suspends_
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_LIST),
                 .token = stream->continue_token,
-                .on_item = on_item,
+                .on_item = on_listed_item,
                 .userdata = stream,
                 .failures = &stream->failures,
         };
@@ -145,7 +145,7 @@ static void list_pages(void *userdata) _suspends_
                 list_ended(stream, &page);
 }
 
-void list_page(struct stream *stream)
+void list_next_page(struct stream *stream)
 {
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->state = STREAM_LISTING;
@@ -188,5 +188,5 @@ void list_start(struct stream *stream)
         else if (request_may_stream_list(stream))
                 watch_initial(stream);
         else
-                list_page(stream);
+                list_next_page(stream);
 }

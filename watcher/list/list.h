@@ -9,4 +9,4 @@
 /* Begins a list; as WatchList where that works. */
 void list_start(struct stream *stream);
 /* Asks for the page that is due. */
-void list_page(struct stream *stream);
+void list_next_page(struct stream *stream);

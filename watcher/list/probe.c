@@ -44,7 +44,7 @@ static char *probed_version(const struct kube_response *response)
 }
 
 /* The store of the last life is believed, and the watch goes on from there. */
-static void settle(struct stream *stream)
+static void probe_settle(struct stream *stream)
 {
         if (!stream->resumed || stream->synced)
                 return;
@@ -63,7 +63,7 @@ void probe_answered(struct stream *stream)
 static void passed(struct stream *stream)
 {
         probe_answered(stream);
-        settle(stream);
+        probe_settle(stream);
 }
 
 /* Returns the delay until it is asked again; negative: past the deadline. */
@@ -80,7 +80,7 @@ static int64_t probe_failed(struct stream *stream, const struct kube_error *caus
         error.message = message;
         delay = failures_note(stream->watcher, &stream->probe.failures, &error, serial);
         if (delay >= 0)
-                settle(stream);
+                probe_settle(stream);
         return delay;
 }
 
@@ -114,7 +114,7 @@ static int64_t judge_probe(struct stream *stream, const struct kube_response *re
 
 /* A question that ends with its watch, and is asked again beside the next one, counts as one question:
  * otherwise, if watches ended sooner than its timeout, an unanswered question would never fail. */
-static uint64_t patience(const struct stream *stream)
+static uint64_t probe_patience(const struct stream *stream)
 {
         uint64_t waited = stream->probe.waited_usec;
 
@@ -131,7 +131,7 @@ static int64_t probe_once(struct stream *stream) _suspends_
                 .method = "GET",
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_PROBE),
-                .timeout_usec = patience(stream),
+                .timeout_usec = probe_patience(stream),
         };
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         uint64_t asked = clock_boottime_usec();
@@ -139,7 +139,7 @@ static int64_t probe_once(struct stream *stream) _suspends_
 
         failures_held(watcher, &stream->probe.failures);
         if (watcher->throttle_until > asked)
-                settle(stream); /* the answer may be an hour away */
+                probe_settle(stream); /* the answer may be an hour away */
         r = path ? asking_ask(watcher, &request, &answer) : -ENOMEM;
         if (r == -ECANCELED)
                 stream->probe.waited_usec += clock_boottime_usec() - asked;

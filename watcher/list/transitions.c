@@ -45,7 +45,7 @@ static void stream_go_on(struct stream *stream)
                 list_again(stream);
                 return;
         case STREAM_WAITING_FOR_PAGE:
-                list_page(stream);
+                list_next_page(stream);
                 return;
         case STREAM_STOPPED:
                 setup_rediscover(stream->watcher);

@@ -72,7 +72,7 @@ int resume_streams(struct watcher *watcher)
         return 0;
 }
 
-static int save(struct stream *stream, const char *version)
+static int save_position(struct stream *stream, const char *version)
 {
         struct watcher *watcher = stream->watcher;
         struct store_position position = {
@@ -95,7 +95,7 @@ int positions_save(struct watcher *watcher)
                 struct stream *stream = &watcher->stream[i];
 
                 if (stream->position_changed && stream->complete_mark > 0)
-                        r = save(stream, stream->resource_version);
+                        r = save_position(stream, stream->resource_version);
         }
         return r;
 }
@@ -105,7 +105,7 @@ int positions_forget(struct watcher *watcher)
         int r = 0;
 
         for (size_t i = 0; i < watcher->stream_count && r >= 0; i++)
-                r = save(&watcher->stream[i], "");
+                r = save_position(&watcher->stream[i], "");
         return r;
 }
 
@@ -120,7 +120,7 @@ int positions_note_unlisted(struct watcher *watcher)
                         continue;
                 r = store_position_get(watcher->store, watcher->stream[i].namespace_name, &position);
                 if (r == -ENOENT)
-                        r = save(&watcher->stream[i], "");
+                        r = save_position(&watcher->stream[i], "");
                 else if (r >= 0)
                         store_position_done(&position);
         }

@@ -16,7 +16,7 @@ static void add_number(struct text *path, const char *name, uint64_t number)
         kube_path_add(path, name, digits);
 }
 
-static void add_watch(const struct stream *stream, struct text *path, enum request request)
+static void ask_for_watch(const struct stream *stream, struct text *path, enum request request)
 {
         const struct watcher *watcher = stream->watcher;
 
@@ -61,7 +61,7 @@ char *request_path(const struct stream *stream, enum request request)
                 break;
         case REQUEST_INITIAL:
         case REQUEST_WATCH:
-                add_watch(stream, &path, request);
+                ask_for_watch(stream, &path, request);
                 add_selectors(watcher->config, &path);
                 break;
         case REQUEST_PROBE: /* the version of the list is wanted, not its items */

@@ -163,8 +163,8 @@ static const struct passwd *find_user(const char *text)
 }
 
 /* Fills in user, home, uid and gid, if it names one. */
-static void check_user(struct reader *reader, yaml_node_t *node, const char *key,
-                       struct config_handler *handler)
+static void check_unix_user(struct reader *reader, yaml_node_t *node, const char *key,
+                            struct config_handler *handler)
 {
         const struct passwd *entry;
 
@@ -430,7 +430,7 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
         check_command(reader, node, path, watch);
         check_arguments(reader, node, path, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler.user", path);
-        check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
+        check_unix_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler.version", path);
         if (watch->handler.version)
                 (void)expand_text(reader, mapping_find(reader, place, "version"), key,

@@ -115,7 +115,7 @@ static char *find_namespace(void)
         return is_namespace(content) ? TAKE_PTR(content) : NULL;
 }
 
-static bool settle_namespace(struct reader *reader, const struct config_watch *watch)
+static bool check_own_namespace(struct reader *reader, const struct config_watch *watch)
 {
         struct config *config = reader->config;
 
@@ -192,7 +192,7 @@ void check_own_objects(struct reader *reader)
         FOREACH_ARRAY(watch, config->watch, config->watch_count) {
                 if (!watch->own || !watch->name || !watch->place || !config->operator_name)
                         continue;
-                if (!settle_namespace(reader, watch))
+                if (!check_own_namespace(reader, watch))
                         return;
                 if (place_object(config, watch) < 0)
                         reader->out_of_memory = true;

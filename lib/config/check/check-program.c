@@ -22,7 +22,7 @@
 #define WAIT_MSEC     10000
 #define ARGUMENTS_MAX 5
 
-static int spawn(enum spawner_program program, const char *const *more, int error_fd, pid_t *ret)
+static int spawn_check(enum spawner_program program, const char *const *more, int error_fd, pid_t *ret)
 {
         const struct spawner_program_info *info = spawner_program(program);
         _cleanup_free_ char *path = program_path(info->folder, info->binary);
@@ -49,7 +49,7 @@ static int spawn(enum spawner_program program, const char *const *more, int erro
 static int begin_program(enum spawner_program program, const char *const *argument, int error_fd, pid_t *ret)
 {
         return spawner_pid() > 0 ? spawner_run(program, true, argument, error_fd, ret)
-                                 : spawn(program, argument, error_fd, ret);
+                                 : spawn_check(program, argument, error_fd, ret);
 }
 
 /* Until it ends, or says nothing for too long. */

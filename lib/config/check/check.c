@@ -133,7 +133,7 @@ static void sub(char *out, size_t size, const char *path, const char *name)
 
 /* ---- names */
 
-static bool is_name(const char *text, const char *extra)
+static bool is_watch_name(const char *text, const char *extra)
 {
         size_t length = strlen(text);
 
@@ -173,7 +173,7 @@ static void check_name(struct reader *reader, yaml_node_t *node, const char *pat
         sub(key, sizeof(key), path, "name");
         if (!watch->name)
                 return;
-        if (!is_name(watch->name, "-._"))
+        if (!is_watch_name(watch->name, "-._"))
                 problem_add(reader, mapping_find(reader, node, "name"), false, key,
                             "\"%s\" must be at most 63 letters, digits, '-', '.' or '_', and begin with a "
                             "letter or digit: it "

@@ -334,7 +334,7 @@ static int take_own(struct watch *watch, const struct record_change *change)
 }
 
 /* An end writes: its row is a copy. */
-static int take_end(struct watch *watch, const struct record_change *change)
+static int judge_ending(struct watch *watch, const struct record_change *change)
 {
         struct ledger_row row = {0};
         int r = ledger_get(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
@@ -369,7 +369,7 @@ static int take_update(struct watch *watch, const struct record_change *change)
         return r < 0 ? r : finalizer_review(watch, change);
 }
 
-static int take_change(struct watch *watch, const struct record_change *change)
+static int judge_change(struct watch *watch, const struct record_change *change)
 {
         if (watch->controller->uninstall.active)
                 return uninstall_take(watch, change);
@@ -385,7 +385,7 @@ static int take_change(struct watch *watch, const struct record_change *change)
                 return take_update(watch, change);
         case CHANGE_DELETED:
         case CHANGE_UNSELECTED:
-                return take_end(watch, change);
+                return judge_ending(watch, change);
         default:
                 return -EPROTO;
         }
@@ -412,7 +412,7 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
         }
         watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count && r >= 0; i++)
-                r = take_change(watch, &keys->change[i]);
+                r = judge_change(watch, &keys->change[i]);
         controller_settle_soon(controller);
         return r < 0 ? r : 0;
 }

@@ -19,7 +19,7 @@
 
 #define EPOCH_ROW "%s/epoch" /* no watch has a slash in its name */
 
-static int row_name(const struct watch *watch, char **ret)
+static int epoch_row_name(const struct watch *watch, char **ret)
 {
         *ret = format_string(EPOCH_ROW, watch->config->name);
         return *ret ? 0 : -ENOMEM;
@@ -29,7 +29,7 @@ int epoch_load(struct watch *watch)
 {
         _cleanup_free_ char *name = NULL, *epoch = NULL, *since = NULL;
         uint64_t now = ledger_time(watch->controller);
-        int r = watch->config->owner ? 0 : row_name(watch, &name);
+        int r = watch->config->owner ? 0 : epoch_row_name(watch, &name);
 
         if (r < 0 || !name)
                 return r;
@@ -44,11 +44,11 @@ int epoch_load(struct watch *watch)
         return 0;
 }
 
-static int save(const struct watch *watch)
+static int save_epoch(const struct watch *watch)
 {
         _cleanup_free_ char *name = NULL;
         char epoch[24], since[24];
-        int r = watch->config->owner ? 0 : row_name(watch, &name);
+        int r = watch->config->owner ? 0 : epoch_row_name(watch, &name);
 
         if (r < 0 || !name)
                 return r;
@@ -67,5 +67,5 @@ int epoch_take(struct watch *watch, uint64_t epoch)
         marks_forget(&watch->finalized);
         ledger_due_again(watch->controller->ledger);
         due_arm(watch->controller);
-        return save(watch);
+        return save_epoch(watch);
 }

@@ -78,8 +78,8 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
 
 /* A read after our own write must not return an older version. Whether others changed the object in between
  * is not known: nobody has looked at it. */
-static int note_write(struct controller *controller, const struct assignment *given,
-                      const struct message_done *done)
+static int note_finalizer_write(struct controller *controller, const struct assignment *given,
+                                const struct message_done *done)
 {
         struct ledger_row row = {0};
         int r = done->own_resource_version[0]
@@ -199,7 +199,7 @@ int finalizer_ended(struct controller *controller, const struct assignment *give
                 outcome.handled = true;
         }
         written = given->is_first ? ledger_remove(controller->ledger, done->watch, run->key, run->uid)
-                                  : note_write(controller, given, done);
+                                  : note_finalizer_write(controller, given, done);
         if (written < 0) {
                 ledger_failed(controller, written);
                 return 0;

@@ -27,7 +27,7 @@ static bool fell_asleep(const struct ledger_row *row)
                !row->unselected;
 }
 
-static int wake(struct page *page, const struct ledger_row *row)
+static int wake_owed(struct page *page, const struct ledger_row *row)
 {
         struct ledger_row due = *row;
 
@@ -36,7 +36,7 @@ static int wake(struct page *page, const struct ledger_row *row)
         return ledger_put(page->watch->controller->ledger, page->watch->config->name, &due);
 }
 
-static int collect(const char *watch _unused_, const struct ledger_row *row, void *userdata)
+static int collect_owed(const char *watch _unused_, const struct ledger_row *row, void *userdata)
 {
         struct page *page = userdata;
         struct record_owed *owed = &page->owed[page->count];
@@ -46,7 +46,7 @@ static int collect(const char *watch _unused_, const struct ledger_row *row, voi
         page->count++;
         if (!owed->key || !owed->uid)
                 return -ENOMEM;
-        return fell_asleep(row) ? wake(page, row) : 0;
+        return fell_asleep(row) ? wake_owed(page, row) : 0;
 }
 
 static void page_free(struct page *page)
@@ -82,7 +82,7 @@ static int fill_page(struct watch *watch, struct page *page)
                 return 0;
         return ledger_visit(watch->controller->ledger, watch->config->name,
                             watch->owed_key ? watch->owed_key : "", watch->owed_uid ? watch->owed_uid : "",
-                            PAGE_OWED, collect, page);
+                            PAGE_OWED, collect_owed, page);
 }
 
 static int send_page(struct watch *watch)

@@ -76,7 +76,8 @@ static int run_owner(struct watch *parent, const char *key, struct ledger_row *r
 }
 
 /* Whether the run that ended last has made this change, or was shown its result by the server itself. */
-static bool is_known(const struct watch *watch, const struct ledger_row *row, uint64_t version, bool deleted)
+static bool is_own_change(const struct watch *watch, const struct ledger_row *row, uint64_t version,
+                          bool deleted)
 {
         return child_kinds_have(row->kinds, watch->config->api_version, watch->config->kind, watch->epoch,
                                 version, deleted);
@@ -103,8 +104,8 @@ static bool keep_for_end(const struct watch *watch, struct assignment *given, ui
 }
 
 /* versions: of several children, "10.-15"; "": not known. */
-static bool is_news(const struct watch *watch, const struct watch *parent, const char *key,
-                    const struct ledger_row *row, const char *versions)
+static bool child_is_news(const struct watch *watch, const struct watch *parent, const char *key,
+                          const struct ledger_row *row, const char *versions)
 {
         struct assignment *given = assign_find(parent, key, row->uid);
         struct span left = {versions, strlen(versions)};
@@ -112,13 +113,13 @@ static bool is_news(const struct watch *watch, const struct watch *parent, const
         bool deleted, news = versions[0] == '\0';
 
         while (!news && child_kind_next_version(&left, &version, &deleted))
-                news = !is_known(watch, row, version, deleted) &&
+                news = !is_own_change(watch, row, version, deleted) &&
                        !keep_for_end(watch, given, version, deleted);
         return news;
 }
 
-static int find_owner(struct watch *parent, const struct record_change *change, const char **ret_key,
-                      struct ledger_row *ret)
+static int find_owner_row(struct watch *parent, const struct record_change *change, const char **ret_key,
+                          struct ledger_row *ret)
 {
         struct ledger *ledger = parent->controller->ledger;
         const char *slash = strchr(change->key, '/');
@@ -155,7 +156,7 @@ int owned_changed(struct watch *watch, const struct record_change *change)
         const char *key;
         int r;
 
-        r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
+        r = parent ? find_owner_row(parent, change, &key, &row) : -EPROTO;
 
         /* One that was never handed out runs anyway. */
         if (r == -ENOENT)
@@ -165,7 +166,7 @@ int owned_changed(struct watch *watch, const struct record_change *change)
                 return 0;
         }
         if (r >= 0 && child_matters(parent, &row) &&
-            is_news(watch, parent, key, &row, change->resource_version))
+            child_is_news(watch, parent, key, &row, change->resource_version))
                 r = run_owner(parent, key, &row);
         ledger_row_done(&row);
         return r;

@@ -78,7 +78,7 @@ static int compare_identities(const char *key, const char *uid, const char *othe
 /* ---- those of a parent, in the order of their namespaces */
 
 /* Where it stands, or where it would have to. */
-static size_t place_of(const struct watch *parent, const char *namespace)
+static size_t cursor_place(const struct watch *parent, const char *namespace)
 {
         size_t low = 0, high = parent->related_count;
 
@@ -113,7 +113,7 @@ static int insert(struct watch *parent, size_t place, struct related_cursor *cur
         return 0;
 }
 
-static void take_out(struct watch *parent, size_t place)
+static void drop_cursor(struct watch *parent, size_t place)
 {
         cursor_free(parent->related[place]);
         parent->related_count--;
@@ -124,7 +124,7 @@ static void take_out(struct watch *parent, size_t place)
 void related_forget(struct watch *watch)
 {
         while (watch->related_count > 0)
-                take_out(watch, watch->related_count - 1);
+                drop_cursor(watch, watch->related_count - 1);
         free(watch->related);
         watch->related = NULL;
         watch->related_room = 0;
@@ -133,7 +133,7 @@ void related_forget(struct watch *watch)
 /* Once around, from where it stands. */
 static int ask_all(struct watch *parent, const char *namespace)
 {
-        size_t place = place_of(parent, namespace);
+        size_t place = cursor_place(parent, namespace);
         struct related_cursor *cursor = place < parent->related_count ? parent->related[place] : NULL;
         int r;
 
@@ -272,7 +272,7 @@ static int see_scope(struct watch *parent, const struct related_cursor *cursor)
 }
 
 /* One row where the queue is full; and the cursor for all namespaces leaves each behind its first row. */
-static size_t page_of(const struct watch *parent, const struct related_cursor *cursor)
+static size_t related_page_size(const struct watch *parent, const struct related_cursor *cursor)
 {
         if (parent_is_full(parent) || (!cursor->namespace[0] && !parent->is_of_cluster))
                 return 1;
@@ -282,7 +282,7 @@ static size_t page_of(const struct watch *parent, const struct related_cursor *c
 static int related_advance(struct watch *parent, struct related_cursor *cursor)
 {
         _cleanup_free_ char *key = NULL, *uid = NULL;
-        size_t page = page_of(parent, cursor);
+        size_t page = related_page_size(parent, cursor);
         int r = see_scope(parent, cursor);
 
         if (r > 0) {
@@ -308,7 +308,7 @@ static int take_related_page(struct watch *parent)
         int r = related_advance(parent, cursor);
 
         if (r >= 0 && cursor->over)
-                take_out(parent, place);
+                drop_cursor(parent, place);
         return r > 0 ? ask_all(parent, "") : r;
 }
 

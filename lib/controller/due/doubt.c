@@ -78,7 +78,7 @@ struct question {
         bool found;
 };
 
-static int match(const struct ledger_doubt *doubt, void *userdata)
+static int match_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
         struct question *question = userdata;
 
@@ -94,6 +94,7 @@ bool doubt_is(const struct watch *watch, const char *key, const char *uid)
         if (watch->doubt_count == 0)
                 return false;
         return ledger_visit_doubts(watch->controller->ledger, watch->config->name,
-                                   ledger_time(watch->controller), DOUBTS_MAX, match, &question) >= 0 &&
+                                   ledger_time(watch->controller), DOUBTS_MAX, match_doubt,
+                                   &question) >= 0 &&
                question.found;
 }

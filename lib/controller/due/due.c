@@ -12,7 +12,7 @@
 #include "controller/effects.h"
 #include "queue/look.h"
 
-static enum run_reason reason_of(const struct ledger_row *row)
+static enum run_reason due_reason(const struct ledger_row *row)
 {
         return row->next_reason == RUN_REASON_NONE ? RUN_RETRY : row->next_reason;
 }
@@ -31,7 +31,7 @@ static int come_again(struct watch *watch, const struct ledger_row *row)
 /* Its time is not written anew with each success (outcome.c): what was handled since waits again. */
 static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
 {
-        return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && reason_of(row) == RUN_RESYNC &&
+        return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && due_reason(row) == RUN_RESYNC &&
                row->handled_realtime + watch->config->resync_usec > ledger_time(watch->controller);
 }
 
@@ -64,8 +64,8 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
         struct watch *watch = watch_find(controller, watch_name);
         struct ledger_row never = *row;
         const struct queue_item item = {
-                .priority = is_for_many(reason_of(row)) ? QUEUE_LOW : QUEUE_NORMAL,
-                .reason = reason_of(row),
+                .priority = is_for_many(due_reason(row)) ? QUEUE_LOW : QUEUE_NORMAL,
+                .reason = due_reason(row),
         };
         enum change_kind kind = ledger_row_kind(row);
         unsigned number;
@@ -75,7 +75,7 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
                 return ledger_put(controller->ledger, watch_name, &never);
         }
         /* pause_resume() begins anew. What has begun is ended nevertheless. */
-        if (watch->paused_realtime > 0 && reason_of(row) != RUN_SETTLING)
+        if (watch->paused_realtime > 0 && due_reason(row) != RUN_SETTLING)
                 return 0;
         if (!watch->synced)
                 return 0; /* it knows no objects yet: due_arm() begins anew when it does */
@@ -88,7 +88,7 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
         /* Two objects of one name: which of them is gone, its end will tell. */
         if (kind != CHANGE_DELETED && queue_has_other(controller->queue, number, row->key, row->uid))
                 return come_again(watch, row);
-        if (reason_of(row) == RUN_SCHEDULED && watch->config->own == OWN_SCHEDULE)
+        if (due_reason(row) == RUN_SCHEDULED && watch->config->own == OWN_SCHEDULE)
                 return take_scheduled(watch, row, item);
         return push_row(watch, row, item, 0);
 }

@@ -35,7 +35,7 @@ static void kept_done(struct kept *kept)
         retry_walk_done(&kept->walk);
 }
 
-static int row_name(const char *watch, char **ret)
+static int walk_row_name(const char *watch, char **ret)
 {
         *ret = format_string("%s/handler", watch); /* no watch has a slash in its name */
         return *ret ? 0 : -ENOMEM;
@@ -56,7 +56,7 @@ static int parse_walk(char *text, struct retry_walk *ret)
 static int read_kept_walk(const struct controller *controller, const char *watch, struct kept *ret)
 {
         _cleanup_free_ char *name = NULL, *stamp = NULL, *walk = NULL;
-        int r = row_name(watch, &name);
+        int r = walk_row_name(watch, &name);
 
         *ret = (struct kept){0};
         if (r >= 0)
@@ -67,13 +67,13 @@ static int read_kept_walk(const struct controller *controller, const char *watch
         return parse_walk(walk, &ret->walk);
 }
 
-static int write_record(const struct controller *controller, const char *watch, uint64_t stamp,
-                        const struct retry_walk *walk)
+static int write_walk_record(const struct controller *controller, const char *watch, uint64_t stamp,
+                             const struct retry_walk *walk)
 {
         _cleanup_free_ char *name = NULL;
         _cleanup_text_ struct text place = TEXT_EMPTY;
         char text[17];
-        int r = row_name(watch, &name);
+        int r = walk_row_name(watch, &name);
 
         assert(stamp != 0);
         assert(walk->scope == RETRY_NOTHING || walk->scope == RETRY_GIVEN_UP || walk->scope == RETRY_ALL);
@@ -87,7 +87,7 @@ static int write_record(const struct controller *controller, const char *watch, 
 }
 
 /* From the first row on. A walk over all rows stays one. */
-static void begin_walk(struct retry_walk *walk, enum retry_scope scope)
+static void walk_from_start(struct retry_walk *walk, enum retry_scope scope)
 {
         if (walk->scope > scope)
                 scope = walk->scope;
@@ -116,8 +116,8 @@ int retry_kept_reload(struct controller *controller, const char *name, uint64_t 
         int r = read_kept_walk(controller, name, &kept);
 
         if (r >= 0) {
-                begin_walk(&kept.walk, RETRY_GIVEN_UP);
-                r = write_record(controller, name, stamp, &kept.walk);
+                walk_from_start(&kept.walk, RETRY_GIVEN_UP);
+                r = write_walk_record(controller, name, stamp, &kept.walk);
         }
         if (r >= 0)
                 tell_begun(controller, name, "the operator was reloaded");
@@ -141,7 +141,7 @@ int retry_kept_load(struct watch *watch, uint64_t stamp)
         if (kept.stamp == stamp)
                 return 0;
         if (kept.stamp != 0) {
-                begin_walk(&watch->kept_walk, RETRY_GIVEN_UP);
+                walk_from_start(&watch->kept_walk, RETRY_GIVEN_UP);
                 tell_begun(watch->controller, watch->config->name,
                            "its handler has changed (or what it may write)");
         }
@@ -150,11 +150,12 @@ int retry_kept_load(struct watch *watch, uint64_t stamp)
 
 int retry_kept_all(struct watch *watch)
 {
-        begin_walk(&watch->kept_walk, RETRY_ALL);
+        walk_from_start(&watch->kept_walk, RETRY_ALL);
         return retry_kept_note(watch);
 }
 
 int retry_kept_note(const struct watch *watch)
 {
-        return write_record(watch->controller, watch->config->name, watch->handler_stamp, &watch->kept_walk);
+        return write_walk_record(watch->controller, watch->config->name, watch->handler_stamp,
+                                 &watch->kept_walk);
 }

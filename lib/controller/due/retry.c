@@ -149,7 +149,7 @@ static struct watch *next_watch(struct controller *controller)
         return NULL;
 }
 
-static int visit_page(struct watch *watch, const struct retry_walk *walk)
+static int retry_page(struct watch *watch, const struct retry_walk *walk)
 {
         struct ledger *ledger = watch->controller->ledger;
         _cleanup_free_ char *key = strdup(walk->key ? walk->key : "");
@@ -167,7 +167,7 @@ static int visit_page(struct watch *watch, const struct retry_walk *walk)
 static int take_retry_page(struct watch *watch)
 {
         struct retry_walk *walk = walk_of(watch);
-        int r = visit_page(watch, walk);
+        int r = retry_page(watch, walk);
 
         if (r >= 0 && r < PAGE_RETRY)
                 retry_walk_done(walk);

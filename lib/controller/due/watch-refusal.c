@@ -64,7 +64,7 @@ static void note_namespace(struct watch *watch, const char *key, bool refused)
                 watch->refusal.in[place] = refused;
 }
 
-static bool others_are_left(const struct watch *watch, const struct message_done *done)
+static bool other_refusals_are_left(const struct watch *watch, const struct message_done *done)
 {
         for (size_t i = 0; i < watch->config->namespace_count; i++)
                 if (watch->refusal.in && !watch->refusal.in[i])
@@ -118,7 +118,7 @@ static int refusal_begin(struct watch *watch, const struct message_done *done)
 }
 
 /* A credential that has expired is everyday life: it is being renewed. */
-static bool is_news(const struct refusal *refusal, const struct message_done *done)
+static bool refusal_is_news(const struct refusal *refusal, const struct message_done *done)
 {
         return done->http_status != 401 || refusal->trouble.failures > 1;
 }
@@ -150,14 +150,14 @@ int watch_refused(struct watch *watch, const struct message_done *done, uint64_t
                 return r;
         refusal->trouble.failures++;
         deadline = refusal->since_boottime + watch->config->deadline_usec;
-        if (now >= deadline && !others_are_left(watch, done))
+        if (now >= deadline && !other_refusals_are_left(watch, done))
                 return watch->config->on_deadline == ON_DEADLINE_ISOLATE ? degrade(watch, WATCH_FAILED, done)
                                                                          : 1;
         if (*delay > limit)
                 *delay = limit;
         if (now < deadline && now + *delay > deadline)
                 *delay = deadline - now;
-        return is_news(refusal, done) ? degrade(watch, WATCH_DEGRADED, done) : 0;
+        return refusal_is_news(refusal, done) ? degrade(watch, WATCH_DEGRADED, done) : 0;
 }
 
 void refusal_fatal(struct watch *watch)

@@ -86,7 +86,7 @@ static int take_uninstall_row(const char *watch_name _unused_, const struct ledg
         return r < 0 ? r : push(page->watch, row->key, row->uid, row->deleting);
 }
 
-static void fail(struct controller *controller, int status)
+static void uninstall_fail(struct controller *controller, int status)
 {
         if (status == -EBADMSG || status == -EIO)
                 ledger_failed(controller, status);
@@ -96,7 +96,7 @@ static void fail(struct controller *controller, int status)
 }
 
 /* A page in a turn. */
-static void walk(struct watch *watch)
+static void uninstall_walk_watch(struct watch *watch)
 {
         struct controller *controller = watch->controller;
         struct watch_uninstall *uninstall = &watch->uninstall;
@@ -114,7 +114,7 @@ static void walk(struct watch *watch)
         uninstall->uid = page.uid;
         uninstall->walked = r == 0;
         if (r < 0)
-                fail(controller, r);
+                uninstall_fail(controller, r);
 }
 
 bool uninstall_is_pending(struct controller *controller)
@@ -130,7 +130,7 @@ void uninstall_walk(struct controller *controller)
         FOREACH_WATCH(watch, controller) {
                 if (!watch->uninstall.swept || watch->uninstall.walked)
                         continue;
-                walk(watch);
+                uninstall_walk_watch(watch);
                 controller_settle_soon(controller);
                 return;
         }

@@ -27,7 +27,7 @@
 #include "ipc/run-reason.h"
 #include "queue/queue-watch.h"
 
-static int succeeded(struct ending *ending)
+static int run_succeeded(struct ending *ending)
 {
         const struct message_done *done = ending->done;
         const struct config_watch *config = ending->watch->config;
@@ -97,7 +97,7 @@ static void note_recovery(struct ending *ending)
         }
 }
 
-static void end_operator(struct controller *controller, const struct message_done *done)
+static void end_for_run(struct controller *controller, const struct message_done *done)
 {
         controller_fatal(controller, EXIT_CODE_SOFTWARE, done->key, "%s of %s of watch %s%s: %s",
                          run_action_name(done->action), done->key, done->watch,
@@ -155,7 +155,7 @@ static bool ends_settling(enum run_result result)
 
 /* What is read after our own write must not be older than it. A write before a restore is undone: what comes
  * after it has lower versions, and is neither older nor ours. */
-static int note_write(struct ending *ending)
+static int note_run_write(struct ending *ending)
 {
         if (!ending->done->own_resource_version[0])
                 return 0;
@@ -190,7 +190,7 @@ static int success(struct ending *ending)
         if (ending->done->action == ACTION_FINALIZER && !ending->is_first &&
             ending->row.fingerprint == ending->done->fingerprint)
                 return was_unneeded(ending);
-        return succeeded(ending);
+        return run_succeeded(ending);
 }
 
 /* The object is gone: its deletion is announced by the watch. Nothing is owed only if this was its first run,
@@ -284,7 +284,7 @@ static int apply_result(struct ending *ending)
         ending->was_retry = ending->was_retry || ending->row.settling[0];
         if (ends_settling(result) && text_replace(&ending->row.settling, "") < 0)
                 return -ENOMEM;
-        if (note_write(ending) < 0 ||
+        if (note_run_write(ending) < 0 ||
             (ending->done->kinds_known && text_replace(&ending->row.kinds, ending->done->kinds) < 0))
                 return -ENOMEM;
         note_recovery(ending);
@@ -359,7 +359,7 @@ static void end_with_record(struct controller *controller, const struct ending *
 
         if (r < 0)
                 ledger_failed(controller, r);
-        end_operator(controller, ending->done);
+        end_for_run(controller, ending->done);
         blame_tell(controller, ending->watch->config, &ending->row);
 }
 
@@ -460,7 +460,7 @@ static void note_next_time(struct ending *ending, bool is_first_of_time)
         ending->outcome.reason = RUN_REASON_NONE;
 }
 
-static int conclude(struct controller *controller, struct ending *ending, const struct assignment *given)
+static int conclude_run(struct controller *controller, struct ending *ending, const struct assignment *given)
 {
         const struct queue_run *run = &given->run;
         int r = load_row(controller, ending);
@@ -529,7 +529,7 @@ static int end_assignment(struct controller *controller, const struct assignment
         if (finalizer_is_reason(run->reason))
                 return finalizer_ended(controller, given, done);
         metrics_ended(&ending.watch->metrics, done, given->took_usec);
-        r = conclude(controller, &ending, given);
+        r = conclude_run(controller, &ending, given);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {
                 ledger_row_done(&ending.row);
                 ledger_failed(controller, r);

@@ -117,7 +117,7 @@ static void sync_log(struct checkpointer *checkpointer)
 }
 
 /* How many pages went to the database; -1: it did not work. */
-static int pass(struct checkpointer *checkpointer, int *done)
+static int checkpoint_pass(struct checkpointer *checkpointer, int *done)
 {
         int all = 0, before = *done,
             code = sqlite3_wal_checkpoint_v2(checkpointer->database, NULL, SQLITE_CHECKPOINT_PASSIVE, &all,
@@ -136,14 +136,14 @@ static void checkpoint(struct checkpointer *checkpointer)
         int done = 0, moved = 0;
 
         for (int i = 0; i < PASSES_MAX; i++) {
-                moved = pass(checkpointer, &done);
+                moved = checkpoint_pass(checkpointer, &done);
                 if (moved <= REST_PAGES)
                         break;
         }
         if (moved < 0)
                 return;
         gate_close(checkpointer);
-        moved = pass(checkpointer, &done);
+        moved = checkpoint_pass(checkpointer, &done);
         if (moved >= 0 && sqlite3_exec(checkpointer->database, LEDGER_TOUCH, NULL, NULL, NULL) != SQLITE_OK)
                 note_error(checkpointer, sqlite3_extended_errcode(checkpointer->database));
         gate_open(checkpointer);

@@ -102,7 +102,7 @@ static int create_tables(sqlite3 *database)
 }
 
 /* Closing such a file would write the log of a release that was killed into it. */
-static int refuse(sqlite3 *database, int format, struct error *error)
+static int refuse_format(sqlite3 *database, int format, struct error *error)
 {
         (void)sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         return error_set(
@@ -122,7 +122,7 @@ static int create_file(const char *path)
         return 0;
 }
 
-static int configure(sqlite3 *database)
+static int set_pragmas(sqlite3 *database)
 {
         return execute(database, "PRAGMA journal_mode = WAL;"
                                  "PRAGMA synchronous = NORMAL;"
@@ -135,7 +135,7 @@ static int configure(sqlite3 *database)
 }
 
 /* The format is read before anything is set: some settings write to the file. */
-static int prepare(sqlite3 *database, struct error *error)
+static int prepare_database(sqlite3 *database, struct error *error)
 {
         int format = 0, r;
 
@@ -144,8 +144,8 @@ static int prepare(sqlite3 *database, struct error *error)
         if (r < 0)
                 return r;
         if (format != 0 && format != LEDGER_SCHEMA)
-                return refuse(database, format, error);
-        r = configure(database);
+                return refuse_format(database, format, error);
+        r = set_pragmas(database);
         return r < 0 || format != 0 ? r : create_tables(database);
 }
 
@@ -175,7 +175,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         if (r >= 0)
                 r = ledger_add_functions(database, NULL);
         if (r >= 0)
-                r = prepare(database, error);
+                r = prepare_database(database, error);
         /* A file that may be written, and says of itself that it may not. */
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;

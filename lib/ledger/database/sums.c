@@ -12,7 +12,8 @@
 #include "ledger/database/result.h"
 
 /* The first column of the first row must be `expected`. sums: of the parameters; NULL: there are none. */
-static int expect(sqlite3 *database, const char *sql, const struct ledger_sums *sums, const char *expected)
+static int expect_sums(sqlite3 *database, const char *sql, const struct ledger_sums *sums,
+                       const char *expected)
 {
         sqlite3_stmt *statement = NULL;
         int code = sqlite3_prepare_v2(database, sql, -1, &statement, NULL), r;
@@ -95,13 +96,13 @@ void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums)
 
 int ledger_check(sqlite3 *database, struct ledger_sums *ret)
 {
-        int r = expect(database, "PRAGMA integrity_check(1)", NULL, "ok");
+        int r = expect_sums(database, "PRAGMA integrity_check(1)", NULL, "ok");
 
         if (r >= 0)
                 r = ledger_sums_compute(database, ret);
         return r < 0 ? r
-                     : expect(database, "SELECT (" SUMS_COLUMNS ") IS (" SUMS_VALUES ") FROM sums", ret,
-                              "1");
+                     : expect_sums(database, "SELECT (" SUMS_COLUMNS ") IS (" SUMS_VALUES ") FROM sums", ret,
+                                   "1");
 }
 
 /*

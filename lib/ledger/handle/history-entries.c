@@ -40,7 +40,7 @@ int ledger_history_keep(struct ledger *ledger, const struct ledger_history *entr
         return 0;
 }
 
-static void drop_first(struct ledger *ledger)
+static void drop_oldest_entry(struct ledger *ledger)
 {
         struct waiting_entry *first = ledger->history.first;
 
@@ -85,7 +85,7 @@ static int count_entries(struct ledger *ledger)
         return r;
 }
 
-static int write_entry(struct ledger *ledger, const struct ledger_history *entry)
+static int store_entry(struct ledger *ledger, const struct ledger_history *entry)
 {
         int r = entry->writes[0] ? 0 : run_with(ledger, STATEMENT_HISTORY_REPEAT, entry);
         sqlite3_stmt *trim;
@@ -115,9 +115,9 @@ int ledger_history_flush(struct ledger *ledger)
         int r = ledger->history.first ? count_entries(ledger) : 0;
 
         while (r >= 0 && ledger->history.first) {
-                r = write_entry(ledger, &ledger->history.first->entry);
+                r = store_entry(ledger, &ledger->history.first->entry);
                 if (r >= 0)
-                        drop_first(ledger);
+                        drop_oldest_entry(ledger);
         }
         return r < 0 ? r : 0;
 }
@@ -125,6 +125,6 @@ int ledger_history_flush(struct ledger *ledger)
 void ledger_history_forget(struct ledger *ledger)
 {
         while (ledger->history.first)
-                drop_first(ledger);
+                drop_oldest_entry(ledger);
         ledger->history.count = -1;
 }

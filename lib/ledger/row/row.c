@@ -84,7 +84,7 @@ static char *column_text(sqlite3_stmt *statement, const struct ledger_values *va
         return (char *)(uintptr_t)(values->size[column] > 0 ? ledger_column(statement, column) : "");
 }
 
-static enum run_reason reason_of(const char *name)
+static enum run_reason stored_reason(const char *name)
 {
         enum run_reason reason;
 
@@ -95,7 +95,7 @@ static enum run_reason reason_of(const char *name)
 #define READ_FLAG(column)                        values.number[VALUE_##column] != 0
 #define READ_TEXT(column)                        column_text(statement, &values, VALUE_##column)
 #define READ_LONG(column)                        READ_TEXT(column)
-#define READ_REASON(column)                      reason_of(READ_TEXT(column))
+#define READ_REASON(column)                      stored_reason(READ_TEXT(column))
 #define READ(kind, index, number, column, field) .field = READ_##kind(column),
 
 int ledger_borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum)

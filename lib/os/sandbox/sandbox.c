@@ -360,7 +360,7 @@ static void begin_filter(struct filter *filter)
 #endif
 }
 
-static void answer(struct filter *filter, unsigned call, uint32_t action)
+static void filter_answer(struct filter *filter, unsigned call, uint32_t action)
 {
         add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
         filter_returns(filter, action);
@@ -390,7 +390,7 @@ static void answer_value(struct filter *filter, unsigned call, uint32_t value, u
 static void forbid(struct filter *filter, const unsigned *call, size_t count)
 {
         for (size_t i = 0; i < count; i++)
-                answer(filter, call[i], SECCOMP_RET_KILL_PROCESS);
+                filter_answer(filter, call[i], SECCOMP_RET_KILL_PROCESS);
 }
 
 static void forbid_sockets(struct filter *filter, const struct sandbox *sandbox)
@@ -416,7 +416,7 @@ static void forbid_processes(struct filter *filter, bool threads)
 #else
         if (threads) {
                 answer_unless(filter, SYS_clone, BPF_JSET, CLONE_THREAD, SECCOMP_RET_KILL_PROCESS);
-                answer(filter, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+                filter_answer(filter, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
         } else {
                 forbid(filter, (const unsigned[]){SYS_clone, SYS_clone3}, 2);
         }
@@ -468,15 +468,15 @@ static void allow_sockets(struct filter *filter, const struct sandbox *sandbox)
                 DEMAND(filter, SYS_socket, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_INET, AF_INET6, AF_UNIX);
         }
         if (sandbox->listens) {
-                answer(filter, SYS_bind, SECCOMP_RET_ALLOW);
-                answer(filter, SYS_listen, SECCOMP_RET_ALLOW);
+                filter_answer(filter, SYS_bind, SECCOMP_RET_ALLOW);
+                filter_answer(filter, SYS_listen, SECCOMP_RET_ALLOW);
         } else {
                 DEMAND(filter, SYS_socket, ARGUMENT(1), SOCKET_KINDS, ESOCKTNOSUPPORT, SOCK_STREAM,
                        SOCK_DGRAM);
         }
         DEMAND(filter, SYS_socketpair, ARGUMENT(0), ALL_BITS, EAFNOSUPPORT, AF_UNIX);
-        answer(filter, SYS_socket, SECCOMP_RET_ALLOW);
-        answer(filter, SYS_socketpair, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_socket, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_socketpair, SECCOMP_RET_ALLOW);
 }
 
 /* Not: signals to others when something happens to a descriptor (F_SETOWN, F_SETSIG, FIOSETOWN). */
@@ -485,10 +485,10 @@ static void allow_descriptors(struct filter *filter)
         DEMAND(filter, SYS_fcntl, ARGUMENT(1), ALL_BITS, EINVAL, F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_SETLK,
                F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK, F_DUPFD, F_DUPFD_CLOEXEC,
                F_ADD_SEALS, F_GET_SEALS);
-        answer(filter, SYS_fcntl, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_fcntl, SECCOMP_RET_ALLOW);
         DEMAND(filter, SYS_ioctl, ARGUMENT(1), ALL_BITS, ENOTTY, FIONBIO, FIONREAD, FIOCLEX, FIONCLEX,
                TCGETS, TIOCGWINSZ, SIOCGIFINDEX, SIOCGIFNAME);
-        answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
 }
 
 /* To whom it may do that, says the kernel: they have to be of the same user. */
@@ -498,7 +498,7 @@ static void allow_children(struct filter *filter)
                                         SYS_pidfd_send_signal};
 
         for (size_t i = 0; i < ELEMENTS(call); i++)
-                answer(filter, call[i], SECCOMP_RET_ALLOW);
+                filter_answer(filter, call[i], SECCOMP_RET_ALLOW);
         answer_value(filter, SYS_prctl, PR_SET_CHILD_SUBREAPER, SECCOMP_RET_ALLOW);
 }
 
@@ -509,12 +509,12 @@ static void allow_process(struct filter *filter, bool children)
                 DEMAND(filter, SYS_prlimit64, ARGUMENT(0), ALL_BITS, EPERM, 0, (uint32_t)getpid());
         DEMAND(filter, SYS_prlimit64, ARGUMENT(2), ALL_BITS, EPERM, 0);
         DEMAND(filter, SYS_prlimit64, UPPER_HALF(2), ALL_BITS, EPERM, 0);
-        answer(filter, SYS_prlimit64, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_prlimit64, SECCOMP_RET_ALLOW);
 #ifndef SANITIZED
         DEMAND(filter, SYS_prctl, ARGUMENT(0), ALL_BITS, EINVAL, PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE,
                PR_SET_VMA, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_READ);
 #endif
-        answer(filter, SYS_prctl, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_prctl, SECCOMP_RET_ALLOW);
 }
 
 /* Libraries and modules of the C library are loaded when they are needed first. Where none is, no memory becomes code. (On
@@ -529,11 +529,11 @@ static void allow_memory(struct filter *filter, bool code)
 #else
         (void)code;
 #endif
-        answer(filter, SYS_mmap, SECCOMP_RET_ALLOW);
-        answer(filter, SYS_mprotect, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_mmap, SECCOMP_RET_ALLOW);
+        filter_answer(filter, SYS_mprotect, SECCOMP_RET_ALLOW);
 }
 
-static int enter(struct filter *filter, unsigned flags)
+static int install_filter(struct filter *filter, unsigned flags)
 {
         const struct sock_fprog program = {.len = filter->count, .filter = filter->line};
         long r;
@@ -555,7 +555,7 @@ static int enter_allowed(const struct sandbox *sandbox)
 
         begin_filter(&filter);
         for (size_t i = 0; i < ELEMENTS(allowed); i++)
-                answer(&filter, allowed[i], SECCOMP_RET_ALLOW);
+                filter_answer(&filter, allowed[i], SECCOMP_RET_ALLOW);
         allow_descriptors(&filter);
         allow_sockets(&filter, sandbox);
         allow_memory(&filter, sandbox->code);
@@ -563,8 +563,9 @@ static int enter_allowed(const struct sandbox *sandbox)
                 allow_children(&filter);
         allow_process(&filter, sandbox->children);
         filter_returns(&filter, SECCOMP_RET_ERRNO | ENOSYS);
-        r = enter(&filter, SECCOMP_FILTER_FLAG_LOG);
-        return r == -EOPNOTSUPP ? enter(&filter, 0) : r; /* a kernel that cannot log them, as gVisor */
+        r = install_filter(&filter, SECCOMP_FILTER_FLAG_LOG);
+        return r == -EOPNOTSUPP ? install_filter(&filter, 0)
+                                : r; /* a kernel that cannot log them, as gVisor */
 }
 
 int sandbox_enter(const struct sandbox *sandbox)
@@ -581,7 +582,7 @@ int sandbox_enter(const struct sandbox *sandbox)
         if (!sandbox->children)
                 forbid_signals(&filter);
         filter_returns(&filter, SECCOMP_RET_ALLOW);
-        r = enter(&filter, 0);
+        r = install_filter(&filter, 0);
         return r < 0 ? r : enter_allowed(sandbox);
 }
 
