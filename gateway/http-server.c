@@ -71,6 +71,30 @@ static void answer_text(struct answer *answer, unsigned status, const char *text
                 (struct answer){.status = status, .body = text, .size = strlen(text), .type = "text/plain"};
 }
 
+static bool is_fresh(const struct report *report, const char **ret_reason)
+{
+        *ret_reason = "the supervisor has said nothing yet";
+        if (report->told_monotonic == 0)
+                return false;
+        *ret_reason = "the supervisor is silent";
+        return clock_monotonic_usec() - report->told_monotonic <= report->deadline_usec;
+}
+
+/* Live and ready as a client may believe it now: an old report says that the supervisor is silent. *ret_reason is
+ * borrowed until the next report_take(). */
+static bool report_is_live(const struct report *report, const char **ret_reason)
+{
+        if (!is_fresh(report, ret_reason))
+                return false;
+        *ret_reason = report->reason;
+        return report->live;
+}
+
+static bool report_is_ready(const struct report *report, const char **ret_reason)
+{
+        return report_is_live(report, ret_reason) && report->ready;
+}
+
 static void serve_health(const struct gateway_server *server, struct answer *answer, bool ready)
 {
         static char text[sizeof(server->report->reason) + 8];
@@ -148,8 +172,9 @@ static struct MHD_Response *make_response(const struct answer *answer)
                 return NULL;
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
         MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        /* Where a request ends, libmicrohttpd and a proxy before it may read differently (two lengths, a length and chunks,
-         * folded lines). One answer a connection, and nothing that is smuggled in behind it is a request. */
+        /* Where a request ends, libmicrohttpd and a proxy before it may read differently (two lengths, a length
+         * and chunks, folded lines). So a connection gets one answer, and nothing that is smuggled in after the
+         * request counts as another one. */
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (answer->header)
                 MHD_add_response_header(response, answer->header, answer->value);
@@ -183,96 +208,18 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
         return r;
 }
 
-/* ---- life */
+/* ---- who is connected */
 
-int gateway_server_start(struct gateway_server *server, sd_event *event, const struct report *report,
-                         const char *token_file)
-{
-        struct MHD_OptionItem secure[] = {
-                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, tls_callback()},
-                {MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){TLS_PRIORITIES}},
-                {MHD_OPTION_END, 0, NULL},
-        };
-        struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
-        struct MHD_Daemon *daemon;
-        bool tls = tls_is_used();
-
-        server->report = report;
-        server->token_file = token_file;
-        daemon = MHD_start_daemon(MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_access, server,
-                                  MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-                                  CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S,
-                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-                                  MHD_OPTION_NOTIFY_CONNECTION, connections_notify, NULL, MHD_OPTION_ARRAY,
-                                  tls ? secure : plain, MHD_OPTION_END);
-        return daemon ? http_loop_attach(&server->loop, event, daemon, connections_expire) : -EIO;
-}
-
-void gateway_server_stop(struct gateway_server *server)
-{
-        struct MHD_Daemon *daemon = server->loop.daemon;
-
-        http_loop_detach(&server->loop);
-        if (daemon)
-                MHD_stop_daemon(daemon); /* closes the listening socket as well */
-        else if (server->listen_fd >= 0)
-                close(server->listen_fd);
-        gateway_server_renew(server);
-}
-
-#define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
-
-static bool is_fresh(const struct report *report, const char **ret_reason)
-{
-        *ret_reason = "the supervisor has said nothing yet";
-        if (report->told_monotonic == 0)
-                return false;
-        *ret_reason = "the supervisor is silent";
-        return clock_monotonic_usec() - report->told_monotonic <= report->deadline_usec;
-}
-
-bool report_is_live(const struct report *report, const char **ret_reason)
-{
-        if (!is_fresh(report, ret_reason))
-                return false;
-        *ret_reason = report->reason;
-        return report->live;
-}
-
-bool report_is_ready(const struct report *report, const char **ret_reason)
-{
-        return report_is_live(report, ret_reason) && report->ready;
-}
-
-int report_take(struct report *report, const struct message_metrics *metrics)
-{
-        int renewed = 0;
-
-        if (report->coming.size + metrics->body_size > DOCUMENT_MAX)
-                return -EPROTO;
-        text_append(&report->coming, metrics->body, metrics->body_size);
-        if (!metrics->last)
-                return 0;
-        report->live = metrics->live;
-        report->ready = metrics->ready;
-        snprintf(report->reason, sizeof(report->reason), "%s", metrics->reason);
-        report->told_monotonic = clock_monotonic_usec();
-        if (!report->coming.failed) {
-                text_done(&report->document);
-                report->document = report->coming;
-                report->coming = TEXT_EMPTY;
-                renewed = 1;
-        }
-        text_done(&report->coming);
-        report->coming = TEXT_EMPTY;
-        return renewed;
-}
-
-void report_done(struct report *report)
-{
-        text_done(&report->document);
-        text_done(&report->coming);
-}
+/*
+ * Who is connected, and for how long. libmicrohttpd bounds the silence of a connection, not its age: a
+ * client that sends a byte now and then would keep its place forever, and a few hundred of them all places.
+ * So a connection has an absolute deadline, and one above the limit takes the place of the oldest one: of
+ * its own address first.
+ */
+#define CONNECTIONS_MAX         512U /* as libmicrohttpd bounds them */
+#define CONNECTIONS_TOTAL       480U /* as many stay: there is room for those who come */
+#define CONNECTIONS_PER_ADDRESS 64U
+#define CONNECTION_AGE_USEC     UINT64_C(10000000)
 
 struct client {
         struct client *newer, *older;
@@ -368,8 +315,9 @@ static void forget_client(struct client *client)
         free(client);
 }
 
-void connections_notify(void *userdata _unused_, struct MHD_Connection *connection, void **socket_context,
-                        enum MHD_ConnectionNotificationCode code)
+/* For MHD_OPTION_NOTIFY_CONNECTION. One list a process. */
+static void connections_notify(void *userdata _unused_, struct MHD_Connection *connection,
+                               void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
         if (code == MHD_CONNECTION_NOTIFY_STARTED)
                 connection_begun(connection, socket_context);
@@ -377,7 +325,9 @@ void connections_notify(void *userdata _unused_, struct MHD_Connection *connecti
                 forget_client(*socket_context);
 }
 
-uint64_t connections_expire(uint64_t now)
+/* Ends those that are too old at `now` (CLOCK_MONOTONIC). Returns when the next one will be; UINT64_MAX if there is
+ * none. */
+static uint64_t connections_expire(uint64_t now)
 {
         for (struct client *client = clients.oldest; client; client = client->newer) {
                 if (client->ended)
@@ -387,4 +337,73 @@ uint64_t connections_expire(uint64_t now)
                 end_connection(client);
         }
         return UINT64_MAX;
+}
+
+/* ---- life */
+
+int gateway_server_start(struct gateway_server *server, sd_event *event, const struct report *report,
+                         const char *token_file)
+{
+        struct MHD_OptionItem secure[] = {
+                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, tls_callback()},
+                {MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){TLS_PRIORITIES}},
+                {MHD_OPTION_END, 0, NULL},
+        };
+        struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+        struct MHD_Daemon *daemon;
+        bool tls = tls_is_used();
+
+        server->report = report;
+        server->token_file = token_file;
+        daemon = MHD_start_daemon(MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_access, server,
+                                  MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+                                  CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S,
+                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+                                  MHD_OPTION_NOTIFY_CONNECTION, connections_notify, NULL, MHD_OPTION_ARRAY,
+                                  tls ? secure : plain, MHD_OPTION_END);
+        return daemon ? http_loop_attach(&server->loop, event, daemon, connections_expire) : -EIO;
+}
+
+void gateway_server_stop(struct gateway_server *server)
+{
+        struct MHD_Daemon *daemon = server->loop.daemon;
+
+        http_loop_detach(&server->loop);
+        if (daemon)
+                MHD_stop_daemon(daemon); /* closes the listening socket as well */
+        else if (server->listen_fd >= 0)
+                close(server->listen_fd);
+        gateway_server_renew(server);
+}
+
+#define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
+
+int report_take(struct report *report, const struct message_metrics *metrics)
+{
+        int renewed = 0;
+
+        if (report->coming.size + metrics->body_size > DOCUMENT_MAX)
+                return -EPROTO;
+        text_append(&report->coming, metrics->body, metrics->body_size);
+        if (!metrics->last)
+                return 0;
+        report->live = metrics->live;
+        report->ready = metrics->ready;
+        snprintf(report->reason, sizeof(report->reason), "%s", metrics->reason);
+        report->told_monotonic = clock_monotonic_usec();
+        if (!report->coming.failed) {
+                text_done(&report->document);
+                report->document = report->coming;
+                report->coming = TEXT_EMPTY;
+                renewed = 1;
+        }
+        text_done(&report->coming);
+        report->coming = TEXT_EMPTY;
+        return renewed;
+}
+
+void report_done(struct report *report)
+{
+        text_done(&report->document);
+        text_done(&report->coming);
 }

@@ -4,6 +4,7 @@
  */
 #include "ipc/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -85,7 +86,7 @@ void channel_free(struct channel *channel)
         channel_unref(channel);
 }
 
-/* The one way into on_error: closes first, so that it is told once. */
+/* The only caller of on_error: it closes the channel first, so that an error is reported once. */
 static void channel_fail(struct channel *channel, int status, const char *format, ...) _printf_(3, 4);
 static void channel_fail(struct channel *channel, int status, const char *format, ...)
 {
@@ -185,7 +186,7 @@ static int send_packet(struct channel *channel, const void *packet, size_t size)
 
                 if (sent >= 0)
                         return 0;
-                /* A peer that is gone is told by the read side, once and with the right words. */
+                /* The read side reports a peer that is gone, once and with the right words. */
                 if (sent == -EPIPE || sent == -ECONNRESET)
                         return 0;
                 if (sent != -EAGAIN && sent != -ENOBUFS)
@@ -251,11 +252,13 @@ int channel_send(struct channel *channel, enum message_type type, const void *fi
 
 void channel_cork(struct channel *channel)
 {
+        assert(!channel->corked && channel->train_messages == 0);
         channel->corked = true;
 }
 
 int channel_uncork(struct channel *channel)
 {
+        assert(channel->corked);
         channel->corked = false;
         return send_train(channel);
 }
@@ -376,7 +379,7 @@ static bool has_credential(struct message *const *message, size_t count)
         return false;
 }
 
-/* false: nothing more to read for now. */
+/* False if there is nothing more to read at the moment. */
 static bool receive_one(struct channel *channel)
 {
         struct message *message[TRAIN_MESSAGES] = {NULL};

@@ -4,6 +4,7 @@
  */
 #include "ipc/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -76,6 +77,8 @@ static void take_stop(struct child *child, uint64_t grace_usec)
         else
                 child_exit(child, EXIT_CODE_OK);
 }
+
+static int child_ready(struct child *child);
 
 static int on_parent_message(struct channel *channel, struct message **message, void *userdata)
 {
@@ -200,9 +203,12 @@ static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *u
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-int child_ready(struct child *child)
+static int child_ready(struct child *child)
 {
-        int r = child_send(child, MESSAGE_READY, &(struct message_ready){.pid = (uint64_t)getpid()});
+        int r;
+
+        assert(!child->ready && !child->heartbeat);
+        r = child_send(child, MESSAGE_READY, &(struct message_ready){.pid = (uint64_t)getpid()});
 
         if (r < 0)
                 return r;
@@ -405,6 +411,7 @@ int child_fatal(struct child *child, int exit_code, const char *watch, const cha
                 .exit_code = (uint64_t)exit_code, .reason = reason, .watch = watch, .key = key};
         va_list arguments;
 
+        assert(exit_code != EXIT_CODE_OK);
         va_start(arguments, format);
         vsnprintf(reason, sizeof(reason), format, arguments);
         va_end(arguments);

@@ -19,8 +19,7 @@ struct child_operations {
         const char *log_role;    /* RECONCILED_ROLE in logs, "watcher" */
         int parent_death_signal; /* SIGKILL; SIGTERM for workers, which end their handlers first */
         /* The CONFIG_* of this role. Take the message (TAKE_PTR) to keep it. 0, or negative after
-         * child_fatal(). child_ready() is called by the implementation when it is set up (or by child.c
-         * right after this returns 1). Return 1 to be declared ready at once. */
+         * child_fatal(). 1: the role is set up, and child.c sends READY. */
         int (*on_config)(struct child *child, struct message **config);
         /* Any other message permitted by the table, except STOP. */
         int (*on_message)(struct child *child, struct message **message);
@@ -57,7 +56,6 @@ int child_init_exit_code(int status); /* the exit code of a process that ends fo
 int child_run(struct child *child);
 void child_done(struct child *child);
 
-int child_ready(struct child *child); /* sends READY, starts heartbeats */
 /* A sign of life from work before READY that may take long, and is done in one piece. */
 void child_beat(struct child *child);
 int child_send(struct child *child, enum message_type type, const void *fields);

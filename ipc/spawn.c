@@ -34,8 +34,7 @@ _noreturn_ static void exec_child(const char *path, const char *log_target, int 
         _exit(127);
 }
 
-int spawn_with_channel(const char *path, const char *log_target, bool keeps_user_rights, pid_t *ret_pid,
-                       int *ret_fd)
+int spawn_with_channel(const char *path, const char *log_target, pid_t *ret_pid, int *ret_fd)
 {
         int pair[2], r;
         pid_t pid;
@@ -44,11 +43,8 @@ int spawn_with_channel(const char *path, const char *log_target, bool keeps_user
         if (r < 0)
                 return r;
         pid = sys_fork();
-        if (pid == 0) {
-                if (!keeps_user_rights)
-                        sys_keep_user_rights_here();
+        if (pid == 0)
                 exec_child(path, log_target, pair[1]);
-        }
         close(pair[1]);
         if (pid < 0) {
                 close(pair[0]);

@@ -4,10 +4,7 @@
  * fork + exec of a child, its channel on descriptor 3 and nothing else open but /dev/null and the two
  * outputs. Between fork and exec only async-signal-safe calls: the caller may have threads.
  */
-#include <stdbool.h>
 #include <sys/types.h>
 
-/* keeps_user_rights: it may start programs as other users, if we may. log_target: for `--log`. *ret_fd: our
- * end of the channel. 0 or a negative errno. */
-int spawn_with_channel(const char *path, const char *log_target, bool keeps_user_rights, pid_t *ret_pid,
-                       int *ret_fd);
+/* log_target: for `--log`. *ret_fd: our end of the channel. 0 or a negative errno. */
+int spawn_with_channel(const char *path, const char *log_target, pid_t *ret_pid, int *ret_fd);

@@ -31,7 +31,7 @@ struct order {
         struct spawner_request request;
         char text[SPAWNER_TEXT_MAX];
         char *argument[1 + SPAWNER_ARGUMENTS_MAX + 1]; /* the first is the program's own place */
-        size_t argument_count;                         /* behind that */
+        size_t argument_count;                         /* after that */
         int fd;
 };
 
@@ -242,12 +242,14 @@ int main(int argc, char **argv)
         forget_service_manager();
         signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
         signal(SIGHUP, SIG_IGN);
-        signal(SIGTERM, SIG_IGN); /* of a stop of the whole control group: the end of the channel ends it */
+        signal(SIGTERM,
+               SIG_IGN); /* it may come from a stop of the whole control group; the spawner ends when
+                                   * its channel is closed */
         /* All that we start stays in this group. So a signal to the supervisor's group, as from a shell's
          * `kill %1` or from timeout(1), reaches the supervisor alone, which carries out the stop. */
         (void)setpgid(0, 0);
         if (sys_set_not_dumpable() < 0 || sys_follow_parent(CHANNEL_FD, SIGKILL) < 0 ||
-            sys_set_nonblocking(CHANNEL_FD, false) < 0) {
+            sys_set_blocking(CHANNEL_FD) < 0) {
                 fprintf(stderr, "%s: not started by reconciled(1): there is no channel on descriptor 3\n",
                         argv[0]);
                 return EXIT_CODE_USAGE;

@@ -187,8 +187,8 @@ void stop_gracefully(struct supervisor *supervisor)
                 return;
         if (supervisor->phase > PHASE_RUNNING &&
             (supervisor->reload.restarting || supervisor->exit_code != EXIT_CODE_OK)) {
-                /* A stop in the middle of a reload: the same way, without a beginning behind it, by us or
-                 * (in another version) by the service manager. */
+                /* A stop in the middle of a reload goes the same way, but nothing begins again after it,
+                 * neither by us nor (for another version) by the service manager. */
                 supervisor->reload.restarting = false;
                 supervisor->exit_code = EXIT_CODE_OK;
                 notify_stopping(supervisor);
@@ -220,7 +220,7 @@ void teardown_continue(struct supervisor *supervisor)
         case PHASE_RUNNING:
                 return;
         case PHASE_STOPPING_WORKERS:
-                if (children_all(supervisor, ROLE_WORKER, CHILD_GONE)) {
+                if (workers_gone(supervisor)) {
                         turn_settle_soon(supervisor);
                         stop_rest(supervisor);
                 }

@@ -58,9 +58,9 @@ static int note_trouble(struct access *access, const char *why)
         bool expired = access->expires_boottime > 0 && !access_is_usable(access);
         char *reason = format_string(
                 "%s %s/%s%s%s%s",
-                expired ? "the token of service account" : "no token can be had for service account",
+                expired ? "the token of service account" : "cannot get a token for service account",
                 access->namespace_name, access->config->account,
-                expired ? " has expired, and no other one can be had" : "", why ? ": " : "", why ? why : "");
+                expired ? " has expired and cannot be renewed" : "", why ? ": " : "", why ? why : "");
 
         if (!reason)
                 return -ENOMEM;
@@ -82,7 +82,7 @@ static int on_expired(sd_event_source *source _unused_, uint64_t usec _unused_, 
 
 /* ---- failures */
 
-/* Other than for a watch, 404 and the like count as a missing right: the account is of our configuration. */
+/* Unlike for a watch, a 404 counts as a missing right: our configuration names the account. */
 static int account_exit_code(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status < 500 && error->http_status != 429
@@ -219,8 +219,8 @@ static int ask_token(struct access *access)
         return kube_client_start(access->credential->client, &request, &access->transfer);
 }
 
-/* Where it was refused, once at once. What has a token needs another file only if the server's certificate
- * has been replaced. */
+/* A refused request is repeated at once, but only once. An account that has a token needs a new file only if
+ * the server's certificate has been replaced. */
 static int account_go_on(struct access *access)
 {
         const struct kubeconfig *current = &access->credential->current;
@@ -269,7 +269,8 @@ static void on_access_unusable(const char *reason, void *userdata)
                     "no request can be sent to the API server: %s", reason);
 }
 
-int account_begin(struct credential *credential, void (*on_refused)(struct credential *credential))
+/* Makes the client that asks for tokens, if one is wanted. 0 or a negative errno. */
+static int account_begin(struct credential *credential, void (*on_refused)(struct credential *credential))
 {
         int r;
 
@@ -283,7 +284,7 @@ int account_begin(struct credential *credential, void (*on_refused)(struct crede
         return r;
 }
 
-void account_done(struct access *access)
+static void account_done(struct access *access)
 {
         if (access->transfer)
                 kube_transfer_cancel(access->transfer);

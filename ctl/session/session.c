@@ -112,7 +112,7 @@ static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_
         return 0;
 }
 
-/* ---- what they are told */
+/* ---- their configuration and orders */
 
 static void give_credential(struct session_process *process)
 {
@@ -392,7 +392,7 @@ static int start_session_process(struct session_process *process)
 
         if (!path)
                 return -ENOMEM;
-        r = spawn_with_channel(path, "text", true, &process->child.pid, &fd);
+        r = spawn_with_channel(path, "text", &process->child.pid, &fd);
         return r < 0 ? r
                      : child_process_open(&process->child, process->session->event, fd, &callbacks, process);
 }

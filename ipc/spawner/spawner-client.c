@@ -49,7 +49,7 @@ int spawner_start(const char *log_target)
                 return -ENOMEM;
         if (access(path, X_OK) < 0)
                 return -errno;
-        r = spawn_with_channel(path, log_target, true, &spawner.pid, &spawner.fd);
+        r = spawn_with_channel(path, log_target, &spawner.pid, &spawner.fd);
         if (r < 0)
                 return r;
         spawner.serial = spawner.ping = 0;

@@ -15,7 +15,6 @@
 #define _printf_(string, first) __attribute__((format(printf, string, first)))
 #define _noreturn_              __attribute__((noreturn))
 #define _unused_                __attribute__((unused))
-#define _fallthrough_           __attribute__((fallthrough))
 #define _warn_unused_           __attribute__((warn_unused_result))
 
 #define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))

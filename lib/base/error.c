@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ int error_set(struct error *error, int status, const char *format, ...)
 {
         va_list arguments;
 
+        assert(status < 0);
         if (!error || error->status < 0)
                 return status;
         va_start(arguments, format);

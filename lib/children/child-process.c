@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "children/child-process.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@ void child_process_set_state(struct child_process *process, enum child_state sta
 
 void child_process_stop(struct child_process *process, uint64_t grace_usec)
 {
+        assert(process->channel);
         (void)channel_send(process->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = grace_usec});
         child_process_set_state(process, CHILD_STOPPING);
 }

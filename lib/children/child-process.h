@@ -23,7 +23,7 @@ struct child_process {
  * CHILD_STARTING. The channel of the process that was here before is freed. Negative errno. */
 int child_process_open(struct child_process *process, sd_event *event, int fd,
                        const struct channel_callbacks *callbacks, void *userdata);
-/* Tells the channel, too, which lets pass what may be said in this state. */
+/* Sets the state of the channel too, which permits messages by it. */
 void child_process_set_state(struct child_process *process, enum child_state state);
 /* Asks the process to end: CHILD_STOPPING. grace: for the runs of a worker. */
 void child_process_stop(struct child_process *process, uint64_t grace_usec);
@@ -46,7 +46,7 @@ enum child_event {
         EVENT_MESSAGE,   /* any other message; which ones, the message table says */
         EVENT_FATAL,     /* it says that it ends, and why */
         EVENT_EOF,       /* its channel is closed */
-        EVENT_VIOLATION, /* it said what it may not */
+        EVENT_VIOLATION, /* it sent a message that it may not send */
         EVENT_EXIT,      /* it was reaped */
         EVENT_SILENCE,   /* no heartbeat for the deadline */
         CHILD_EVENT_COUNT
@@ -61,7 +61,6 @@ enum child_action {
         ACT_AWAIT, /* its exit will tell the cause; a moment is granted */
         ACT_BURY,  /* it ended because it was told to */
         ACT_IGNORE,
-        CHILD_ACTION_COUNT
 };
 
 enum child_event child_event_of(enum message_type type);
@@ -70,5 +69,5 @@ enum child_action child_reaction(enum child_state state, enum child_event event)
 /* How a process ended, in words. */
 
 /* "was killed by signal SEGV (core dumped)", "exited by itself with code 1". status: of waitpid();
- * killed_why: behind the signal, ", by the kernel for lack of memory"; "": nothing is known. */
+ * killed_why: appended to the signal, such as ", by the kernel for lack of memory"; "" if the reason is unknown. */
 void child_death_describe(int status, const char *killed_why, char *buffer, size_t size);

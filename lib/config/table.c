@@ -181,7 +181,7 @@ static const struct key schedule_key[] = {
         CRON_KEYS,
         RELATED_NAMESPACES,
         OWN_KEYS};
-const struct key_table schedule_table = {schedule_key, ELEMENTS(schedule_key)};
+static const struct key_table schedule_table = {schedule_key, ELEMENTS(schedule_key)};
 
 static const struct key startup_key[] = {STARTUP_FAILURE, RELATED_NAMESPACES, OWN_KEYS};
 const struct key_table startup_table = {startup_key, ELEMENTS(startup_key)};

@@ -21,7 +21,7 @@
  * memory, above a guard in which whatever runs over the end faults (SIGSEGV).
  */
 struct stack {
-        char *guard; /* the lowest byte; NULL: none */
+        char *guard; /* the lowest byte; NULL if there is none */
         char *bottom;
         size_t size; /* above the guard */
 };
@@ -102,7 +102,7 @@ struct fiber {
         bool started;   /* its stack has been entered, this time or for another fiber */
         bool woken;     /* while it ran: its next wait ends at once */
         bool ending;    /* it was asked to end, or cancelled */
-        bool cancelled; /* ... and its next wait is to say so */
+        bool cancelled; /* it was cancelled, and its next wait must report that */
         const char *name, *why;
         uint64_t since_usec;
         void (*entry)(void *userdata);
@@ -142,7 +142,7 @@ static void leave_to_loop(struct fiber *fiber)
         checkers_arrive(fiber->fake, &fibers->loop_bottom, &fibers->loop_size);
 }
 
-/* Where makecontext() enters a stack. It is never left: it serves one fiber after the other. */
+/* makecontext() enters each stack here, and never leaves it: a stack serves one fiber after the other. */
 static _noreturn_ void on_stack(void)
 {
         struct fiber *fiber = current;
@@ -471,13 +471,6 @@ const char *fiber_waits_for(const struct fiber *fiber, uint64_t *ret_since_usec)
                 return NULL;
         *ret_since_usec = fiber->since_usec;
         return fiber->why;
-}
-
-void fibers_visit(const struct fibers *fibers, void (*visit)(const struct fiber *fiber, void *userdata),
-                  void *userdata)
-{
-        for (const struct fiber *fiber = fibers->all; fiber; fiber = fiber->next)
-                visit(fiber, userdata);
 }
 
 size_t fiber_stack_used(const struct fiber *fiber, size_t *ret_size)

@@ -47,7 +47,7 @@ void fibers_trim(struct fibers *fibers);
 int fiber_start(struct fibers *fibers, const char *name, void (*entry)(void *userdata), void *userdata,
                 struct fiber **ret);
 
-/* The one that runs; NULL: none does. */
+/* The one that runs; NULL if none does. */
 struct fiber *fiber_current(void);
 /*
  * Suspends the current fiber until somebody wakes it. It may be woken for nothing, so what was waited for is asked
@@ -72,10 +72,9 @@ void fiber_cancel(struct fiber *fiber);
 bool fiber_is_ending(const struct fiber *fiber); /* after either */
 void fibers_cancel(struct fibers *fibers);       /* all of them */
 
-/* For status and for a look into a core: what it waits for, since when (CLOCK_BOOTTIME); NULL: it does not wait. */
+/* For tests and for a look into a core: the fiber's name, and what it waits for since when (CLOCK_BOOTTIME);
+ * NULL if it does not wait. */
 const char *fiber_name(const struct fiber *fiber);
 const char *fiber_waits_for(const struct fiber *fiber, uint64_t *ret_since_usec);
-void fibers_visit(const struct fibers *fibers, void (*visit)(const struct fiber *fiber, void *userdata),
-                  void *userdata);
 /* How much of its stack was ever touched, of how much there is, in bytes. */
 size_t fiber_stack_used(const struct fiber *fiber, size_t *ret_size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/http-loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -63,6 +64,7 @@ int http_loop_attach(struct http_loop *loop, sd_event *event, struct MHD_Daemon 
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
         int r;
 
+        assert(!loop->daemon && !loop->io);
         loop->daemon = daemon;
         loop->expire = expire;
         if (!info)

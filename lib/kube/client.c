@@ -18,7 +18,8 @@
 #include "kube/path.h"
 #include "kube/transfer.h"
 
-/* Not near to the timeout of a request, mostly 30 s: libcurl (7.88) forgets one of two that end within a millisecond. */
+/* Not near the usual timeout of a request, 30 s: libcurl (7.88) forgets one of two timeouts that end within a
+ * millisecond. */
 #define CONNECT_TIMEOUT_MS 20000L
 #define OVERDUE_USEC       (2 * USEC_PER_SEC) /* after its timeout a request is ended by us */
 #define KEEPALIVE_SEC      30L
@@ -230,6 +231,7 @@ static void client_turn_begin(struct kube_client *client)
 
 static void client_turn_end(struct kube_client *client)
 {
+        assert(client->depth > 0);
         if (client->depth > 1) {
                 client->depth--;
                 return;
@@ -262,7 +264,7 @@ static int on_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, 
 
 /* ---- libcurl and the loop */
 
-/* Without events no transfer would ever end: all that are under way have failed, at the end of this turn.
+/* Without events no transfer would ever end: all that are in flight have failed, at the end of this turn.
  * libcurl is not told: its handle would be useless afterwards. */
 static int cannot_listen(struct kube_client *client)
 {
@@ -668,7 +670,7 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
         transfer_link(transfer);
         if (ret_transfer)
                 *ret_transfer = transfer;
-        /* Not finished inside this call: the caller has not yet noted the transfer. */
+        /* The transfer must not end inside this call: the caller does not know it yet. */
         if (client->depth > 0)
                 return 0;
         if (throttled_until(transfer) > 0) {

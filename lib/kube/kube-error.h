@@ -26,11 +26,10 @@ enum kube_failure {
 
 /* Whose matter a failure is. */
 enum kube_blame {
-        KUBE_BLAME_SERVER,  /* the server's, or the network's: it passes, and says nothing of the object */
-        KUBE_BLAME_RIGHTS,  /* of those who grant us our rights: 401, 403 */
-        KUBE_BLAME_REQUEST, /* what we ask for: it would be refused the same way for ever */
+        KUBE_BLAME_SERVER, /* the server's, or the network's: it passes, and has nothing to do with the object */
+        KUBE_BLAME_RIGHTS,  /* our rights: 401, 403 */
+        KUBE_BLAME_REQUEST, /* what we ask for: it would be refused the same way forever */
         KUBE_BLAME_OBJECT,  /* this object's as it is now: it may pass */
-        KUBE_BLAME_COUNT
 };
 
 struct kube_error {
@@ -47,7 +46,7 @@ struct kube_error {
         int retry_after_sec; /* 1 to KUBE_RETRY_AFTER_MAX, of header or details; -1 when absent */
 };
 
-/* One answer holds requests back for no longer than this, in seconds. */
+/* The longest Retry-After that is obeyed, in seconds. */
 #define KUBE_RETRY_AFTER_MAX 300
 
 #define KUBE_ERROR_NONE ((struct kube_error){.retry_after_sec = -1})
@@ -62,12 +61,12 @@ bool kube_error_is_gone(const struct kube_error *error); /* 410, whatever its re
 /* The object is not there. A server that does not serve its kind (any more, or yet), and a proxy in front of
  * one, answer 404 as well, but without a Status, or with one that names no object: then nothing is known. */
 bool kube_error_is_not_found(const struct kube_error *error);
-/* 403, 404: the server is there, but does not tell, as our rights do not suffice or a proxy leaves the
- * path out. For questions that we can do without. */
+/* 403 or 404: the server does not answer the question, because we lack the right or a proxy leaves the path
+ * out. For questions that we can do without. */
 bool kube_error_is_withheld(const struct kube_error *error);
 enum kube_blame kube_error_blame(const struct kube_error *error);
 
-/* "; ..." that tells how to mend a refusal for want of rights; "" with any other error. */
+/* "; ..." with advice if we lack a right; "" with any other error. */
 const char *kube_error_rights_advice(const struct kube_error *error);
 /* The same request may succeed later: the server or the network is to blame, or the credential (401), which
  * is renewed. */

@@ -2,6 +2,7 @@
 /* One request and its answer: building it, collecting the body, saying how it ended. */
 #include "kube/transfer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -36,8 +37,8 @@ static bool warnings_note(struct warnings *warnings, const char *text)
         return true;
 }
 
-/* The text of a whole header line (`Warning: 299 - "text"`), as one line of UTF-8, cut to
- * WARNING_TEXT_MAX - 1 bytes. false: it is no such line. */
+/* Extracts the text of a header line (`Warning: 299 - "text"`) as one line of UTF-8, cut to WARNING_TEXT_MAX -
+ * 1 bytes. False if it is another header. */
 static bool warning_read(const char *line, size_t size, char ret[static WARNING_TEXT_MAX])
 {
         const char *end = line + size, *at;
@@ -139,6 +140,7 @@ void transfer_link(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
+        assert(!transfer->next && !transfer->previous);
         transfer->next = client->transfer;
         if (client->transfer)
                 client->transfer->previous = transfer;
@@ -181,6 +183,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
 {
         struct kube_transfer *transfer = calloc(1, sizeof(*transfer));
 
+        assert(request->method && request->path && request->path[0] == '/');
         if (!transfer)
                 return -ENOMEM;
         transfer->client = client;
@@ -597,7 +600,7 @@ void transfer_finish_held(struct kube_transfer *transfer, uint64_t until)
 
         if (transfer->cancelled)
                 return;
-        /* Without a figure: it comes to stand in conditions, which would change with each attempt. */
+        /* No number in it: the text goes into conditions, which would change with each attempt. */
         kube_error_set(&response.error, KUBE_FAILURE_HELD,
                        "%s: the API server asks us to wait%s%s (Retry-After)",
                        transfer->client->credential.server ? transfer->client->credential.server : "",

@@ -81,8 +81,10 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
         struct cached_row *cached;
-        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+        int r;
 
+        assert(watch[0] && key[0]);
+        r = ledger_look_up(ledger, watch, key, uid, &cached);
         if (r < 0 || !cached->exists)
                 return r;
         cached->exists = cached->has_run = false;

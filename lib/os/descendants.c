@@ -18,7 +18,7 @@
 #include "os/syscall.h"
 
 #define ROUND_USEC      (10 * USEC_PER_MSEC)
-#define GENERATIONS_MAX 10000 /* nobody else has so many ancestors */
+#define GENERATIONS_MAX 10000 /* no real process has that many ancestors */
 
 struct entry {
         pid_t pid, parent, group;
@@ -106,19 +106,19 @@ static int table_add(struct table *table, struct entry added)
         return 0;
 }
 
-/* Of /proc/PID/NAME. False: the process is gone, or hidden. */
-static bool read_text(pid_t pid, const char *name, char *text, size_t room)
+/* The beginning of a file of /proc/PID. False if the process is gone meanwhile, or hidden. */
+static bool read_proc_file(pid_t pid, const char *name, char *text, size_t size)
 {
         _cleanup_close_ int fd = -1;
         char path[64];
-        ssize_t size;
+        ssize_t length;
 
         snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
         fd = open(path, O_RDONLY | O_CLOEXEC);
-        size = fd < 0 ? -1 : sys_read(fd, text, room - 1);
-        if (size <= 0)
+        length = fd < 0 ? -1 : sys_read(fd, text, size - 1);
+        if (length <= 0)
                 return false;
-        text[size] = '\0';
+        text[length] = '\0';
         return true;
 }
 
@@ -126,12 +126,11 @@ static bool read_text(pid_t pid, const char *name, char *text, size_t room)
  * hidden. */
 static bool read_process(pid_t pid, struct entry *ret)
 {
+        char text[512], state;
         const char *rest;
-        char text[512];
-        char state;
 
         *ret = (struct entry){.pid = pid};
-        if (!read_text(pid, "stat", text, sizeof(text)))
+        if (!read_proc_file(pid, "stat", text, sizeof(text)))
                 return false;
         rest = strrchr(text, ')');
         if (!rest || sscanf(rest, ") %c %d %d", &state, &ret->parent, &ret->group) != 3)
@@ -140,20 +139,21 @@ static bool read_process(pid_t pid, struct entry *ret)
         return true;
 }
 
-/* DESCENDANTS_ANY: it is gone, or hidden. The owner of its files in /proc would not tell: a process can make that root. */
+/* DESCENDANTS_ANY if it is gone or hidden. The owner of its files in /proc proves nothing: a process can make that root. */
 static uid_t read_user(pid_t pid)
 {
-        const char *line;
         char text[1024];
+        const char *line;
         unsigned user;
 
-        if (!read_text(pid, "status", text, sizeof(text)))
+        if (!read_proc_file(pid, "status", text, sizeof(text)))
                 return DESCENDANTS_ANY;
         line = strstr(text, "\nUid:");
         return line && sscanf(line, "\nUid: %u", &user) == 1 ? (uid_t)user : DESCENDANTS_ANY;
 }
 
-/* It is of one that is spared and runs as another user: who makes such processes without a pause holds up nobody but itself. */
+/* The process belongs to a spared one that runs as another user: a user who starts processes without a pause
+ * holds up only their own. */
 static bool is_of_others(pid_t pid, uid_t user)
 {
         uid_t its;
@@ -275,7 +275,7 @@ static bool is_our_process(const struct table *table, pid_t pid)
         return found && found->ours;
 }
 
-/* One pass a generation; nearly always parents have the lower number, and one pass is enough. */
+/* One pass for each generation; parents nearly always have the lower pid, so one pass is enough. */
 static size_t table_mark(struct table *table, uid_t user)
 {
         size_t count = 0;
@@ -355,9 +355,9 @@ void descendants_reap_ended(void)
                !is_spared(info.si_pid) && sys_reap(info.si_pid, &status) > 0);
 }
 
-/* One by one: whoever spares a child reaps it as well. A child that is reaped here may have forked after the
- * table was read, and its child is ours by now: only a pass that finds no child at all tells that none is
- * left. Nothing escapes from that: the topmost of what is left is our child, and stays until we reap it. */
+/* Reaps one by one: whoever spares a child reaps it as well. A child that is reaped here may have forked after
+ * the table was read, and its child is ours now: only a pass that finds no child proves that none is left.
+ * Nothing escapes: the topmost of what is left is our child, and stays until we reap it. */
 static bool reap_others(uid_t user)
 {
         struct table table = {0};
@@ -408,6 +408,6 @@ void descendants_end(uint64_t usec)
                 if (sigtimedwait(&child, NULL, &pause) == SIGCHLD)
                         taken = true;
         }
-        if (taken) /* it may have told of one that is spared, and somebody waits for that */
+        if (taken) /* the signal may have been for a spared child, for whose end somebody waits */
                 (void)sys_kill(getpid(), SIGCHLD);
 }

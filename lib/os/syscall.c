@@ -25,13 +25,13 @@ int sys_pipe(int ret_fds[2])
         return result(pipe2(ret_fds, O_CLOEXEC));
 }
 
-int sys_set_nonblocking(int fd, bool enabled)
+int sys_set_blocking(int fd)
 {
         int flags = fcntl(fd, F_GETFL);
 
         if (flags < 0)
                 return -errno;
-        return result(fcntl(fd, F_SETFL, enabled ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+        return result(fcntl(fd, F_SETFL, flags & ~O_NONBLOCK));
 }
 
 pid_t sys_fork(void)
@@ -115,7 +115,7 @@ void sys_keep_user_rights_here(void)
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-        /* These alone are handed down; and a unit may forbid capset(). */
+        /* Only inheritable capabilities are handed down; and a unit may forbid capset(). */
         (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_SETUID, 0, 0);
         (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_SETGID, 0, 0);
         (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, CAP_KILL, 0, 0);

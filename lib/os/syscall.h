@@ -13,7 +13,7 @@
 
 int sys_socketpair_seqpacket(int ret_fds[2]); /* non-blocking, close-on-exec */
 int sys_pipe(int ret_fds[2]);                 /* close-on-exec, blocking */
-int sys_set_nonblocking(int fd, bool enabled);
+int sys_set_blocking(int fd);
 pid_t sys_fork(void);
 int sys_pidfd_open(pid_t pid);
 int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include "process/spawn-program.h"
 #include "process/streams.h"
 
-#define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
+#define LINGER_USEC      (100 * USEC_PER_MSEC) /* time for what the handler left behind to end by itself */
 #define ANSWER_USEC      (2 * USEC_PER_SEC) /* the same, while it holds stdout: the answer may not be over */
 #define SWEEP_USEC       (10 * USEC_PER_MSEC)
 #define STUCK_USEC       (5 * USEC_PER_SEC)
@@ -27,14 +28,14 @@
 #define FREE_USEC        (500 * USEC_PER_MSEC)
 #define EXIT_PRIORITY    (-1) /* before the streams */
 #define KILLS_USEC       (100 * USEC_PER_MSEC)
-#define UNHEARD_USEC     (5 * USEC_PER_MSEC) /* that long a short one's outputs may stand in their pipes */
+#define UNHEARD_USEC     (5 * USEC_PER_MSEC) /* how long the output of a short one may wait in its pipes */
 
-/* Those whose program has not been reaped. One source tells of the ends of all of them, and one timer when
- * they must be listened to: most are over after a millisecond, and a descriptor and a timer of its own are a
- * tenth of what such a run costs its parent. Both stay for the runs that follow. */
+/* The processes that have not been reaped. They share one source for their ends, and one timer for listening to
+ * their output: most end within a millisecond, and a descriptor and a timer for each would be a tenth of what
+ * such a run costs. Both stay for later runs. */
 static struct {
         struct process *first;
-        bool last; /* none is begun any more */
+        bool last; /* no process is started any more */
         sd_event_source *ends, *clock;
 } under_way;
 
@@ -54,14 +55,15 @@ void process_usage(const struct process *process, struct process_usage *ret)
                 group_usage(process->group, ret);
 }
 
-/* Reaps it, and notes what it has used, with what it has waited for. 0, or -EAGAIN: it lives. */
+/* Reaps the process, and notes the resources that it and its reaped children have used. 0; -EAGAIN if it still
+ * runs. */
 static int reap(struct process *process)
 {
         struct rusage usage;
         siginfo_t info = {0};
 
         if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG, &usage) < 0) {
-                process->wait_status = SIGKILL; /* no success: nobody knows how it ended */
+                process->wait_status = SIGKILL; /* counts as failed: nobody knows how it ended */
                 return -errno;
         }
         if (info.si_pid == 0)
@@ -157,7 +159,7 @@ static void kill_all(struct process *process)
                 process->left_over = true;
 }
 
-/* Kills the others whose grace has ended by now, as at a stop: all of /proc is read once for all of them. */
+/* Kills the others whose grace has ended, as at a stop: all of /proc is read once for all of them. */
 static void kill_others(const struct process *but, uint64_t now)
 {
         for (struct process *process = under_way.first; process; process = process->next)
@@ -180,14 +182,14 @@ static int on_kill_time(sd_event_source *source _unused_, uint64_t usec _unused_
         return 0;
 }
 
-/* At the latest after `grace_usec`; what was to come earlier stays. */
+/* Kills at the latest after `grace_usec`; an earlier time stays. */
 static void kill_after(struct process *process, uint64_t grace_usec)
 {
         uint64_t at = clock_boottime_usec() + grace_usec;
 
         if (process->kill_at > 0 && process->kill_at <= at)
                 return;
-        (void)stream_listen(process); /* nothing of it waits for the clock any more */
+        (void)stream_listen(process); /* all its timers are disarmed */
         process->listen_at = 0;
         process->kill_at = at;
         process->timer = sd_event_source_disable_unref(process->timer);
@@ -233,7 +235,7 @@ static uint64_t sweep_pause(struct process *process)
         return STUCK_SWEEP_USEC;
 }
 
-/* The handler itself is gone; what it left behind ends by itself or is ended, and reaped as it comes. */
+/* The handler itself is gone; what it left behind ends by itself or is ended, and is reaped. */
 static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct process *process = userdata;
@@ -255,7 +257,7 @@ static int sweep_later(struct process *process, uint64_t usec)
                                           on_sweep, process);
 }
 
-/* Mostly nothing is left behind, and no timer is needed. */
+/* Usually nothing is left behind, and no timer is needed. */
 static void end_descendants(struct process *process)
 {
         if (!descendants_reap_of(user_of(process))) {
@@ -302,7 +304,7 @@ static int add_timeout(struct process *process)
                                  on_timeout, process);
 }
 
-/* ---- all that are under way */
+/* ---- all that are in flight */
 
 static void no_more_under_way(struct process *process)
 {
@@ -313,7 +315,7 @@ static void no_more_under_way(struct process *process)
                 }
 }
 
-/* The signal tells of one end, and may stand for several. */
+/* One signal may stand for several ends. */
 static int on_ends(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
                    void *userdata _unused_)
 {
@@ -328,7 +330,7 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
                 descendants_spare_no_more(process->pid);
                 process->pid = 0;
                 if (under_way.last && under_way.first)
-                        process_finish(process); /* what it leaves behind goes with the last one */
+                        process_finish(process); /* leftovers are killed after the last end */
                 else
                         end_descendants(process);
                 process = under_way.first; /* whoever was told may have freed or started another one */
@@ -368,7 +370,7 @@ static int on_clock(sd_event_source *source _unused_, uint64_t usec, void *userd
         return clock_at(next);
 }
 
-/* One that was set for an earlier run goes off no later, and then stays for this one. */
+/* A timer that was set for an earlier run fires no later, and is then set for this one. */
 static int clock_until(uint64_t usec)
 {
         uint64_t at;
@@ -513,7 +515,7 @@ static int open_failure_pipe(struct process *process, int *ret_told)
         return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* Starts the process. Limits that no control group holds become rlimits, as far as one exists. */
+/* Starts the process. Limits that no control group holds become rlimits, where one exists. */
 static int process_spawn(struct process *process, const int stdio[STREAMS])
 {
         const struct process_options *options = &process->options;
@@ -589,6 +591,7 @@ int process_start(sd_event *event, const struct process_options *options, struct
         struct process *process = calloc(1, sizeof(*process));
         int r;
 
+        assert(options->argument && options->argument[0]);
         if (!process)
                 return -ENOMEM;
         process->event = sd_event_ref(event);

@@ -260,8 +260,8 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
         return *slot ? 0 : -ENOMEM;
 }
 
-/* An object that is told that it has left is owed that also when another one of its name is there: like a
- * deletion it goes before that one's update. */
+/* The handler is owed `unselected` also if another object of the same name exists: like a deletion, it comes
+ * before that object's update. */
 static void line_up(struct entry *entry, struct work *left)
 {
         struct work **slot = entry_deletion(entry, left->uid);
@@ -406,7 +406,7 @@ static bool watch_may_run(const struct queue_watch *watch)
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
 {
-        struct work *work = entry_head(entry); /* what is ready has some */
+        struct work *work = entry_head(entry); /* a ready entry has work */
         uint64_t ready_since = entry->ready_since;
         bool is_end = entry->deletion != NULL;
 
@@ -561,7 +561,7 @@ static void work_return(struct entry *entry, struct work *work)
         } else if (work->bare && !entry->nudge) {
                 entry->nudge = work;
         } else if (work->bare) {
-                work_free(work); /* what came meanwhile does it */
+                work_free(work); /* what came in the meantime does it */
         } else if (entry->update || *entry_deletion(entry, work->uid)) {
                 if (entry->update)
                         pass_on_work(work, entry->update);
@@ -571,7 +571,7 @@ static void work_return(struct entry *entry, struct work *work)
         }
 }
 
-/* Out of its place, for entry_settle(). NULL: no such run is under way. */
+/* Out of its place, for entry_settle(). NULL: no such run is in flight. */
 static struct entry *end_run(struct queue *queue, uint64_t run, uint64_t now, struct work **ret_work)
 {
         struct entry *entry = find_run(queue, run);
@@ -587,12 +587,10 @@ static struct entry *end_run(struct queue *queue, uint64_t run, uint64_t now, st
         return entry;
 }
 
-int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
-               bool *ret_at_rest)
+int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now)
 {
         struct work *work;
         struct entry *entry = end_run(queue, run, now, &work);
-        bool at_rest;
 
         if (!entry)
                 return -ENOENT;
@@ -612,9 +610,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         } else {
                 work_free(work);
         }
-        at_rest = entry_settle(queue, entry, now);
-        if (ret_at_rest)
-                *ret_at_rest = at_rest;
+        entry_settle(queue, entry, now);
         return 0;
 }
 
@@ -636,7 +632,7 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now)
         return 0;
 }
 
-/* Some of its work is none any more. */
+/* Some of the entry's work was dropped. */
 static void entry_lost(struct queue *queue, struct entry *entry, uint64_t now)
 {
         if (entry->place == PLACE_RUNNING)

@@ -8,7 +8,7 @@
  * ends of old UIDs (deleted; not selected any more), in order of arrival, then at most one update (the newest
  * wins) and one nudge; a run of the object is for both. States:
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
- *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
+ *   RUNNING_DIRTY a worker has it and something came in the meantime: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)
  *   SUSPECT       the operator has crashed over it: runs alone, when nothing else is to be done; after
  *                 QUEUE_PATIENCE_USEC it holds others back, for half of the time (alone.c)
@@ -28,7 +28,7 @@
  * before low priority; in each of them round robin between namespaces; in a namespace what has begun
  * (settling) before what is new, FIFO. What was asked for by hand goes before all that. With ageing: every
  * QUEUE_AGEING-th pick takes what was passed over. So of many tenants each has its turn, however many keys one
- * of them has, and nothing that may run waits for ever: QUEUE_OVERTAKEN().
+ * of them has, and nothing that may run waits forever: QUEUE_OVERTAKEN().
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ struct queue_run {
         uint64_t fingerprint, sequence;
         enum run_reason reason;
         uint64_t waited_usec; /* since it became ready */
-        unsigned behind;      /* how often in a row its end was `behind`, at most 255 */
+        unsigned behind;      /* number of runs in a row that ended with `behind`, at most 255 */
 };
 
 struct queue_counts {
@@ -91,11 +91,11 @@ void queue_free(struct queue *queue);
  * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */
 int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now);
 
-/* Moves what is due from delayed to queued (of many that are due at once some), then picks one. false:
+/* Moves keys that are due from delayed to queued (a bounded number at a time), then picks a run. False if
  * nothing may run now. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
-/* The same, of watches of which is_taken() says that somebody is there for a run. It is not asked for a suspect, which runs
- * alone. */
+/* The same, but only for watches for which is_taken() reports a free worker. It is not called for a suspect,
+ * which runs alone. */
 bool queue_next_for(struct queue *queue, uint64_t now,
                     bool (*is_taken)(const void *userdata, unsigned watch), const void *userdata,
                     struct queue_run *ret);
@@ -112,11 +112,9 @@ struct queue_outcome {
         bool behind;            /* nothing ran, because the store is behind our own writes */
         enum run_reason reason; /* why the next run is due (RUN_RETRY, RUN_REQUEUE_AFTER) */
 };
-/* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
- * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at
- * once. */
-int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
-               bool *ret_at_rest);
+/* -ENOENT if no such run is in flight (a lie of a worker). A pending update with another fingerprint is queued at
+ * once, whatever delay_usec says: a change of essence runs at once. */
+int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now);
 /* The handler of this run is over, and something is left to do. */
 void queue_answered(struct queue *queue, uint64_t run);
 /* Before queue_done() or queue_return(): whether the handler was asked in this run, and so has used up its token. */
@@ -126,8 +124,8 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* The deletion that is pending for a key's UID is none any more; false: there was none. */
 bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
                          uint64_t *ret_sequence);
-/* The object is there all the same: its deletion is pending no more, and what a worker has of it does not
- * come back, whatever it ends in. */
+/* The object exists after all: its pending deletion is dropped, and if a worker has it, it does not come back,
+ * whatever the result. */
 void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
                              uint64_t now);
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sweep.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static bool is_neighbour(const char *key, const char *other)
 
 /* ---- what is left of namespaces */
 
-/* The last one that is not behind the key; count: there is none. */
+/* The last one that is not after the key; the count if there is none. */
 static size_t find_rest(const struct sweep *sweep, const char *key)
 {
         size_t low = 0, high = sweep->rest_count;
@@ -72,12 +73,13 @@ bool sweep_is_to_come(const struct sweep *sweep, const char *key)
 
 static void drop_rest(struct sweep *sweep, size_t at)
 {
+        assert(at < sweep->rest_count);
         free(sweep->rest[at]);
         sweep->rest_count--;
         memmove(&sweep->rest[at], &sweep->rest[at + 1], (sweep->rest_count - at) * sizeof(sweep->rest[0]));
 }
 
-/* The namespace has had its share: it goes on behind `after`, and the walk behind the namespace. */
+/* The namespace has had its share: it goes on after `after` later, and the walk goes on with the next namespace. */
 static int leave_namespace(struct sweep *sweep)
 {
         char *behind = strdup(sweep->after);

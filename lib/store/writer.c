@@ -60,14 +60,6 @@ static int plain_key(const char *key, MDB_val *ret)
         return 0;
 }
 
-static int put_counted(struct store *store, enum store_table table, MDB_val *key, MDB_val *value,
-                       unsigned flags)
-{
-        store->batch_objects++;
-        store->batch_bytes += value->mv_size;
-        return entry_put(store, table, key, value, flags);
-}
-
 static int get(struct store *store, enum store_table table, MDB_val *key, MDB_val *ret)
 {
         int r = store_begin(store);
@@ -84,7 +76,8 @@ static int del(struct store *store, enum store_table table, MDB_val *key)
         return r == -ENOENT ? 0 : r;
 }
 
-/* Written where it is to stand. What `object` borrows is not of the store: LMDB may move its pages. */
+/* Encodes the record in its place in the database. `object` must not borrow from the store: LMDB may move its
+ * pages. */
 static int put_record(struct store *store, enum store_table table, MDB_val *key,
                       const struct store_object *object, unsigned flags)
 {
@@ -172,7 +165,9 @@ static int put_mark(struct store *store, MDB_val *key, uint64_t mark, unsigned f
         MDB_val value = {sizeof(mark), &mark};
 
         mark = mark_encode(key, mark);
-        return put_counted(store, TABLE_MARKS, key, &value, flags);
+        store->batch_objects++;
+        store->batch_bytes += value.mv_size;
+        return entry_put(store, TABLE_MARKS, key, &value, flags);
 }
 
 int store_touch(struct store *store, const char *key, uint64_t mark)
@@ -371,7 +366,7 @@ static int visit_take(struct store *store, struct visit *visit, MDB_val *key, co
         return r;
 }
 
-/* Fills the page from behind `after`. 1: there may be more. */
+/* Fills the page with what follows `after`. 1 if there may be more. */
 static int visit_fill(struct store *store, struct visit *visit)
 {
         MDB_val key = {visit->after_size, visit->after}, value;
@@ -464,7 +459,7 @@ int store_visit_tombstones(struct store *store, store_visit_t visit, void *userd
         return visit_table(store, TABLE_TOMBSTONES, 0, visit, userdata);
 }
 
-/* Taking the marks of `held` off one object, or off all of them, in pages. */
+/* Takes `held` off one object, or off all objects, in pages. */
 #define PAGE 1024 /* objects that are looked at in one go */
 
 struct page {

@@ -106,10 +106,11 @@ void child_set_state(struct child_slot *child, enum child_state state)
                 controller->worker[child->index].is_up = state == CHILD_RUNNING;
 }
 
-bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state)
+bool workers_gone(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].process.role == role && supervisor->child[i].process.state != state)
+                if (supervisor->child[i].process.role == ROLE_WORKER &&
+                    supervisor->child[i].process.state != CHILD_GONE)
                         return false;
         return true;
 }

@@ -38,7 +38,7 @@ struct child_slot {
         sd_event_source *eof_timer;
         bool killed;     /* by us */
         bool was_killed; /* it died of a SIGKILL, whoever sent it */
-        bool blameless;  /* it says that its object is not why it ends */
+        bool blameless;  /* it reported that its object is not the reason of its end */
 };
 
 /* "watcher of watch widgets (pid 12)" */
@@ -46,7 +46,7 @@ void child_describe(const struct child_slot *child, char *buffer, size_t size);
 size_t child_slot_number(
         const struct child_slot *child); /* of a watcher or worker: its slot (lib/os/slot.h) */
 struct child_slot *worker_child(const struct worker *worker);
-struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL: there is none */
+struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL if there is none */
 
 bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state);
 bool children_gone(const struct supervisor *supervisor); /* all but the lease process, which goes last */
@@ -58,7 +58,7 @@ void child_stop(struct child_slot *child, uint64_t grace_usec);
 void child_signal(struct child_slot *child, int signal); /* CHILD_STOPPING; nothing where it is gone */
 
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
-uint64_t counters_get(const struct child_counters *counters, const char *name); /* 0: there is none */
+uint64_t counters_get(const struct child_counters *counters, const char *name); /* 0 if there is none */
 /* Adds the counters of a process that has ended to `past`. */
 void counters_keep(struct child_counters *past, const struct child_counters *counters);
 /* The sum over a child and those that were in its slot before. */

@@ -76,7 +76,9 @@ int watch_begin(struct supervisor *supervisor, const struct config_watch *config
         return watch_load(watch);
 }
 
-int watch_begin_again(struct watch *watch)
+/* Its watcher is gone, and none of its runs is in flight: it begins as at a start, with a new watcher. -EAGAIN: it
+ * takes another turn. */
+static int watch_begin_again(struct watch *watch)
 {
         struct supervisor *supervisor = supervisor_of(watch);
         struct child_slot *child = child_of(watch);

@@ -13,16 +13,13 @@ int supervisor_watches_new(struct supervisor *supervisor); /* the places; -ENOME
 void supervisor_watches_free(struct supervisor *supervisor);
 /* In a free place. Negative errno. */
 int watch_begin(struct supervisor *supervisor, const struct config_watch *config);
-/* Its watcher is gone, and nothing of it runs: begins as at a start, with a new watcher. -EAGAIN: it takes
- * another turn. */
-int watch_begin_again(struct watch *watch);
 
 /*
- * A watch whose confidential objects find no room in memory (`secrets.memory`) stands still until it begins
- * again with an empty store. Nothing ends the operator for it, so it begins again here,
- * alone, with another watcher: there may be fewer objects by then, or more memory. From then on nothing new of
- * it runs; what runs may finish first. That costs a LIST, so the pauses grow. The watch counts as failed until
- * it is in sync, and is told of once.
+ * A watch whose confidential objects find no room in memory (`secrets.memory`) stands still until it begins again
+ * with an empty store. Nothing ends the operator for it, so it begins again here, alone, with another watcher:
+ * there may be fewer objects by then, or more memory. From then on no run of it begins; runs in flight may finish
+ * first. That costs a LIST, so the pauses grow. The watch counts as failed until it is in sync, and is reported
+ * once.
  *
  * Its owned and related kinds stay as they are. One of those that has been in sync begins again only with the
  * whole operator: its owner goes on with its objects, and would have to wait for all of them.

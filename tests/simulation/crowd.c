@@ -360,7 +360,7 @@ static void end(struct crowd *crowd)
         crowd->run[index] = crowd->run[--crowd->runs];
         crowd->over[index] = crowd->over[crowd->runs];
         crowd->running[run.watch]--;
-        (void)queue_done(crowd->queue, run.id, &outcome, crowd->now, NULL);
+        (void)queue_done(crowd->queue, run.id, &outcome, crowd->now);
         if (!outcome.handled)
                 note_waiting(crowd, run.watch, tenant, place, BEGUN);
 }

@@ -57,7 +57,8 @@ enum row_state row_state(const struct ledger_row *row, bool is_running)
         return row->handled_realtime == 0 ? ROW_NEW : ROW_AT_REST;
 }
 
-bool was_written_lately(const struct watch *watch, const struct ledger_row *row)
+/* Our own write to it was a moment ago, and in the epoch of its watch. */
+static bool was_written_lately(const struct watch *watch, const struct ledger_row *row)
 {
         uint64_t now = ledger_time(watch->controller);
 
@@ -65,8 +66,8 @@ bool was_written_lately(const struct watch *watch, const struct ledger_row *row)
                now - row->written_realtime < CATCH_UP_USEC;
 }
 
-/* One of several that a run has made, told after the run's end. Where it is not known what has been handled,
- * and nothing else says that it is to be found out, any news will do. */
+/* One of several changes that a run has made, announced after its end. If it is unknown what has been handled,
+ * any change makes the object run. */
 static bool is_own_write(const struct watch *watch, const struct record_change *change,
                          const struct ledger_row *row)
 {

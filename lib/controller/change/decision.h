@@ -25,7 +25,7 @@ enum row_input {
         INPUT_HANDLED, /* the content that was handled last */
         INPUT_FAILED,  /* the content of the last failed attempt */
         INPUT_OWN,     /* our own write, a moment ago */
-        INPUT_CRASHED, /* first told after a crash in a run that was for no change */
+        INPUT_CRASHED, /* first announced after a crash in a run that was for no change */
         INPUT_GONE,
         INPUT_UNSELECTED,
         ROW_INPUT_COUNT
@@ -39,18 +39,15 @@ enum row_decision {
         DECIDE_BACK_OFF,      /* the rest of its backoff is waited for */
         DECIDE_ADOPT_CRASH,   /* the content that it crashed over is known now; its backoff goes on */
         DECIDE_RESTORE,       /* there again before its deletion was handled */
-        DECIDE_SELECT,        /* selected again before its watch was told that it was not */
+        DECIDE_SELECT,        /* selected again before `unselected` was handled */
         DECIDE_FORGET,        /* gone, and nothing is owed */
         DECIDE_TELL_DELETION, /* its deletion is owed */
-        DECIDE_LEAVE,         /* the watch has nothing to do with it any more */
+        DECIDE_LEAVE,         /* the watch does not select it any more */
         ROW_DECISION_COUNT
 };
 
-/* row: NULL: there is none. is_running: a worker has a run of its handler. */
+/* row: NULL if there is none. is_running: a worker has a run of its handler. */
 enum row_state row_state(const struct ledger_row *row, bool is_running);
 enum row_input row_input(const struct watch *watch, const struct record_change *change,
                          const struct ledger_row *row, enum row_state state);
 enum row_decision row_decide(enum row_state state, enum row_input input);
-
-/* Our own write to it was a moment ago, and in the epoch of its watch. */
-bool was_written_lately(const struct watch *watch, const struct ledger_row *row);

@@ -21,7 +21,7 @@
 
 /* ---- how often lately, per object */
 
-/* Notes one more try. Returns how long the next one waits. */
+/* Counts a try. Returns the delay before the next one. */
 static int note_try(struct watch *watch, const char *key, const char *uid, uint64_t *ret_delay)
 {
         uint64_t now = watch->controller->now.boottime;
@@ -46,7 +46,7 @@ static uint64_t delay_of(const struct watch *watch, const char *key, const char 
 
 /* ---- a run of its own */
 
-/* An object whose run is under way does not wait: that run may have put the finalizer on before the loss. */
+/* An object whose run is in flight does not wait: that run may have put the finalizer on before the loss. */
 static bool waits_for_first_run(const struct watch *watch, const struct ledger_row *row)
 {
         return row->fingerprint == 0 && row->failed_fingerprint == 0 &&
@@ -77,7 +77,7 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
 }
 
 /* A read after our own write must not return an older version. Whether others changed the object in between
- * is not known: nobody has looked at it. */
+ * is unknown: nobody has looked at it. */
 static int note_finalizer_write(struct controller *controller, const struct assignment *given,
                                 const struct message_done *done)
 {
@@ -204,5 +204,5 @@ int finalizer_ended(struct controller *controller, const struct assignment *give
                 ledger_failed(controller, written);
                 return 0;
         }
-        return queue_done(controller->queue, run->id, &outcome, controller->now.boottime, NULL);
+        return queue_done(controller->queue, run->id, &outcome, controller->now.boottime);
 }

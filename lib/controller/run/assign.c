@@ -5,7 +5,7 @@
  * us, and we are woken for many ends instead of each. What it was given counts as running: nobody else gets the key.
  * What must never happen: a run that waits for long behind another one's handler while somebody else could do it. So
  * they are few, expected to be over soon by what the last ones of their watches took, and should one take longer all the
- * same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of their line.
+ * same, the worker gives those after it back (RESULT_RETURNED) and they are the first of their line.
  *
  * A run that waits for the API server, before its handler or after it (ANSWERED), holds nobody up. There are up to `window` of them
  * in a worker, and they end in any order.
@@ -51,14 +51,15 @@ static bool worker_has_room(const struct worker *worker)
                (count == 0 || (count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC));
 }
 
-/* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. When
- * one of them needs something, all get what they have room for. */
+/* Many at once, then none for a while: the runs of one turn are one commit of the ledger. When one worker needs
+ * runs, all workers get as many as they have room for. */
 static bool runs_low(const struct worker *worker)
 {
         return worker_busy_with(worker) <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
 }
 
-/* Whatever was expected of it: what is put behind it comes back, and would be put there again and again. */
+/* A long run, whatever was expected: runs that are put behind it come back, and would be put there again and
+ * again. */
 static bool is_late(const struct worker *worker, uint64_t now)
 {
         return worker_busy_with(worker) > 0 && now - worker->started_boottime > AHEAD_USEC;
@@ -70,13 +71,13 @@ static bool may_have_more(const struct worker *worker, uint64_t now)
                (worker_busy_with(worker) == 0 || (runs_low(worker) && !is_late(worker, now)));
 }
 
-/* Of a watch that nothing is known of yet: as much as is given at once. */
+/* For a watch without measurements: as long as what is given at once. */
 static uint64_t expected_usec(const struct watch *watch)
 {
         return watch->pace_known ? watch->pace_usec : AHEAD_USEC;
 }
 
-/* What the worker says: until we hear of it others may have had the processor. */
+/* The worker's own figure: until we read the message, others may have had the processor. */
 static void note_pace(struct watch *watch, uint64_t took_usec)
 {
         watch->pace_usec = watch->pace_known ? (3 * watch->pace_usec + took_usec) / 4 : took_usec;
@@ -133,7 +134,7 @@ static struct assignment *find_given(struct worker *worker, uint64_t sequence)
         return NULL;
 }
 
-/* What the worker says, but not more than that. */
+/* The worker's own figure, but not more than that. */
 static uint64_t at_most_since(const struct worker *worker, const struct assignment *given, uint64_t usec)
 {
         uint64_t most = worker->controller->now.boottime - given->since;
@@ -141,7 +142,7 @@ static uint64_t at_most_since(const struct worker *worker, const struct assignme
         return usec < most ? usec : most;
 }
 
-/* Something new, and nothing that contradicts itself. */
+/* Accepts only new answers that do not contradict themselves. */
 static bool says_something(const struct assignment *given, const struct message_answered *answered)
 {
         if (answered->waits && !answered->answered)
@@ -243,8 +244,7 @@ static bool takes_none_of(const struct worker *worker, unsigned watch)
         return false;
 }
 
-/* The one that has least to do, of those that are being given something in this turn, and something of this watch. NULL: of
- * any. */
+/* The worker with the least work of those that get runs in this turn, and runs of this watch (NULL: of any). */
 static struct worker *next_worker(const struct controller *controller, const unsigned *watch)
 {
         struct worker *found = NULL;
@@ -286,14 +286,14 @@ static int give(struct worker *worker, const struct queue_run *run, bool is_firs
         return r < 0 ? r : 0;
 }
 
-/* Its row says when it is due instead. */
+/* Drops the run: its row has the time when it is due. */
 static int drop_run(struct controller *controller, const struct queue_run *run, uint64_t now)
 {
         const struct queue_outcome dropped = {.handled = true};
 
         queue_handler_ran(controller->queue, run->watch, run->id, false, now);
         due_arm(controller);
-        return queue_done(controller->queue, run->id, &dropped, now, NULL);
+        return queue_done(controller->queue, run->id, &dropped, now);
 }
 
 static int give_or_drop(struct controller *controller, const struct queue_run *run, uint64_t now)
@@ -391,7 +391,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.attempt =
                         row->permanent
                                 ? 0
-                                : row->attempts - row->refused; /* given up, and changed: it begins anew */
+                                : row->attempts - row->refused; /* given up, and changed: it begins again */
                 run.last_error = row->last_error;
                 run.first_error = row->first_error;
                 run.settling = row->settling;

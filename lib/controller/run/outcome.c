@@ -114,7 +114,7 @@ static int settles(struct ending *ending)
         struct ledger_row *row = &ending->row;
         uint64_t delay = ending->done->settle_after_usec;
 
-        /* Nothing is undone that is not on record. */
+        /* What is not recorded is not undone. */
         ending->watch->controller->commit.due = true;
         row->next_realtime = ledger_time(ending->watch->controller) + delay;
         ending->outcome.delay_usec = delay;
@@ -186,7 +186,7 @@ static void forget_vanished(struct ending *ending)
 
 static int success(struct ending *ending)
 {
-        /* Nothing but our finalizer had to be done. */
+        /* Only our finalizer had to be changed. */
         if (ending->done->action == ACTION_FINALIZER && !ending->is_first &&
             ending->row.fingerprint == ending->done->fingerprint)
                 return was_unneeded(ending);
@@ -202,7 +202,7 @@ static int stale(struct ending *ending)
                 return 0;
         }
         if (ending->done->action == ACTION_RELEASE && !ending->is_first) {
-                /* It goes on; changes that came meanwhile were not looked at. */
+                /* The run goes on later; it has not read changes that came in the meantime. */
                 ending->outcome.reason = RUN_REQUESTED;
                 return 0;
         }
@@ -300,14 +300,14 @@ static int load_row(struct controller *controller, struct ending *ending)
         if (r != -ENOENT) {
                 ending->has_left = r >= 0 && ending->kind == CHANGE_UPDATED && ending->row.unselected &&
                                    done->action == ACTION_RECONCILE;
-                /* A row that was made for this very run does not say yet what for. */
+                /* A row that was made for this run has no reason yet. */
                 if (r >= 0 && ending->kind == CHANGE_DELETED && ending->is_first)
                         ending->row.deleting = true;
                 ending->is_withdrawn = r >= 0 && ending->kind == CHANGE_DELETED && !ending->row.deleting;
                 return r;
         }
         ending->has_left = ending->kind == CHANGE_UPDATED;
-        ending->is_withdrawn = ending->kind == CHANGE_DELETED; /* it was there again, and has left */
+        ending->is_withdrawn = ending->kind == CHANGE_DELETED; /* it had come back, and has left again */
         return ledger_row_new(done->key, done->uid, &ending->row);
 }
 
@@ -328,7 +328,7 @@ static int write_ended_row(struct controller *controller, struct ending *ending)
         return ledger_put(controller->ledger, done->watch, &ending->row);
 }
 
-/* It has not begun, and is as it was before it was given to a worker. */
+/* The run has not begun: its key is as it was before a worker got it. */
 static int returned(struct controller *controller, const struct assignment *given)
 {
         const struct config_watch *config = controller->watch[given->run.watch].config;
@@ -338,9 +338,8 @@ static int returned(struct controller *controller, const struct assignment *give
 
         r = ledger_get(controller->ledger, config->name, given->run.key, given->run.uid, &row);
         if (r == -ENOENT && given->run.kind == CHANGE_UPDATED) /* it has left meanwhile */
-                return queue_done(controller->queue, given->run.id, &forgotten, controller->now.boottime,
-                                  NULL);
-        /* Else nothing is told of its end, should it be gone before it is run. */
+                return queue_done(controller->queue, given->run.id, &forgotten, controller->now.boottime);
+        /* Else nobody is told of its end, should it be gone before it runs. */
         if (given->is_first && r >= 0 && !row.deleting && !row.unselected)
                 r = ledger_remove(controller->ledger, config->name, given->run.key, given->run.uid);
         else if (given->is_first_of_time && r >= 0)
@@ -352,7 +351,7 @@ static int returned(struct controller *controller, const struct assignment *give
         return 0;
 }
 
-/* Written down before anybody hears of it. */
+/* In the ledger before anybody hears of it. */
 static void end_with_record(struct controller *controller, const struct ending *ending)
 {
         int r = ledger_commit(controller->ledger);
@@ -392,8 +391,8 @@ static int forget_deletion(struct controller *controller, const struct ending *e
         return mark_add(&ending->watch->finalized, run->key, run->uid) ? 0 : -ENOMEM;
 }
 
-/* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
- * is to be told, or is selected again). */
+/* The object has left the watch, so no row shows how the run ended. The queue may hold another run of it (for
+ * `unselected`, or because it is selected again). */
 static int outcome_leave(struct ending *ending)
 {
         const struct message_done *done = ending->done;
@@ -536,7 +535,7 @@ static int end_assignment(struct controller *controller, const struct assignment
                 return 0;
         }
         if (r >= 0)
-                r = queue_done(controller->queue, run->id, &ending.outcome, controller->now.boottime, NULL);
+                r = queue_done(controller->queue, run->id, &ending.outcome, controller->now.boottime);
         if (r >= 0 && ending.fatal)
                 end_with_record(controller, &ending);
         else if (r >= 0 && ending.past_deadline)

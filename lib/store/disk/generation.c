@@ -2,6 +2,7 @@
 /* Generations on disk and the LMDB environment of one of them. */
 #include "store/disk/generation.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,7 +48,7 @@ int store_errno(int code)
         case MDB_PANIC:
         case MDB_VERSION_MISMATCH:
         case MDB_INCOMPATIBLE:
-        case MDB_KEYEXIST: /* behind all others, by all that we know (store_put) */
+        case MDB_KEYEXIST: /* after all others, as far as we know (store_put) */
         case MDB_BAD_TXN:
         case MDB_CURSOR_FULL:
                 return -EBADMSG;
@@ -123,7 +124,7 @@ static int open_tables(struct store *store)
         return store_errno(mdb_txn_commit(transaction));
 }
 
-/* Access to memory that is mapped behind the end of the file kills the process (SIGBUS). */
+/* Access to memory that is mapped after the end of the file kills the process (SIGBUS). */
 static bool file_is_whole(const struct store *store)
 {
         MDB_envinfo info;
@@ -236,6 +237,7 @@ static void take_space(struct store *store)
 
 int store_begin(struct store *store)
 {
+        assert(store->writer);
         if (store->transaction)
                 return 0;
         if (store->stopped)

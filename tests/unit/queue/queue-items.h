@@ -28,5 +28,5 @@ static inline void done(struct queue *queue, uint64_t run, uint64_t fingerprint,
 {
         struct queue_outcome outcome = {.handled = true, .fingerprint = fingerprint};
 
-        assert_int_equal(queue_done(queue, run, &outcome, now, NULL), 0);
+        assert_int_equal(queue_done(queue, run, &outcome, now), 0);
 }

@@ -56,7 +56,7 @@ static void test_that_it_has_left_is_told_before_the_next_object(void **state)
         assert_true(queue_next(queue, 1, &run));
         assert_string_equal(run.uid, "old");
         assert_int_equal(run.kind, CHANGE_UNSELECTED);
-        assert_int_equal(queue_done(queue, run.id, &fails, 2, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &fails, 2), 0);
         assert_false(queue_next(queue, 101, &run));
         assert_true(queue_next(queue, 102, &run));
         assert_string_equal(run.uid, "old");
@@ -170,7 +170,7 @@ static void test_a_change_takes_no_wish_away(void **state)
         start(queue, 3, "a", &run);
         item = update("a", 3);
         queue_push(queue, 0, &item, 4);
-        assert_int_equal(queue_done(queue, run.id, &fails, 5, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &fails, 5), 0);
         assert_false(queue_next(queue, 104, &run));
         item = update("a", 4);
         queue_push(queue, 0, &item, 104);

@@ -71,7 +71,7 @@ static void test_a_nudge_is_no_update(void **state)
         assert_int_equal(queue_nudge(queue, 0, "a", "u"), RUN_REASON_NONE);
 
         queue_push(queue, 0, &nudge, 53);
-        assert_int_equal(queue_done(queue, run.id, &failed, 54, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &failed, 54), 0);
         assert_false(queue_next(queue, 153, &run)); /* not within the backoff */
         assert_true(queue_next(queue, 154, &run));
         assert_int_equal(run.reason, RUN_RETRY);
@@ -99,7 +99,7 @@ static void test_a_bare_nudge_takes_nothing_away(void **state)
         assert_true(queue_next(queue, 1, &run));
         assert_int_equal(run.reason, RUN_FINALIZER);
         assert_true(queue_has(queue, 0, "a", "u", CHANGE_UPDATED)); /* the one that waits */
-        assert_int_equal(queue_done(queue, run.id, &again, 2, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &again, 2), 0);
         assert_false(queue_next(queue, 21, &run));
         assert_true(queue_next(queue, 22, &run));
         assert_int_equal(run.reason, RUN_FINALIZER);
@@ -108,9 +108,9 @@ static void test_a_bare_nudge_takes_nothing_away(void **state)
         assert_true(queue_next(queue, 100, &run));
         assert_int_equal(run.reason, RUN_CHANGED);
         queue_push(queue, 0, &bare, 101);
-        assert_int_equal(queue_done(queue, run.id,
-                                    &(struct queue_outcome){.handled = true, .backs_off = true}, 102, NULL),
-                         0);
+        assert_int_equal(
+                queue_done(queue, run.id, &(struct queue_outcome){.handled = true, .backs_off = true}, 102),
+                0);
         assert_false(queue_has(queue, 0, "a", "u", CHANGE_UPDATED));
         later.not_before = 0;
         queue_push(queue, 0, &later, 102);
@@ -239,7 +239,7 @@ static void test_a_paused_watch_keeps_its_keys(void **state)
         queue_push(queue, 0, &item, 1);
         assert_true(queue_next(queue, 1, &run));
         queue_pause(queue, 0, true);
-        assert_int_equal(queue_done(queue, run.id, &settles, 1, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &settles, 1), 0);
         item.key = "waits";
         queue_push(queue, 0, &item, 1);
         suspect.suspect = true;
@@ -248,7 +248,7 @@ static void test_a_paused_watch_keeps_its_keys(void **state)
         queue_push(queue, 0, &asked, 1);
         assert_true(queue_next(queue, 2, &run)); /* somebody waits for this one */
         assert_string_equal(run.key, "b");
-        assert_int_equal(queue_done(queue, run.id, &fails, 2, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &fails, 2), 0);
         assert_true(queue_next(queue, 2, &run)); /* and what has begun is ended */
         assert_string_equal(run.key, "a");
         done(queue, run.id, 1, 2);
@@ -341,7 +341,7 @@ static void test_an_own_write_that_is_taken_back(void **state)
         assert_int_equal(queue_running(queue, 0, "a", "u"), RUN_CHANGED);
         assert_int_equal(queue_running(queue, 0, "a", "other"), RUN_REASON_NONE);
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED); /* told late */
-        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0), 0);
         assert_false(queue_next(queue, 0, &run));
         assert_int_equal(queue_running(queue, 0, "a", "u"), RUN_REASON_NONE);
 
@@ -349,12 +349,12 @@ static void test_an_own_write_that_is_taken_back(void **state)
         assert_true(queue_next(queue, 0, &run));
         item.version = 7;
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED);
-        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0), 0);
         assert_true(queue_next(queue, 0, &run));
         item = update("a", 2);
         item.version = 8;
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED);
-        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0), 0);
         assert_false(queue_next(queue, 0, &run));
         queue_free(queue);
 }
@@ -371,7 +371,7 @@ static void test_deletion_before_the_next_object(void **state)
         queue_push(queue, 0, &gone, 1);
         assert_true(queue_next(queue, 1, &run));
         assert_string_equal(run.uid, "old");
-        assert_int_equal(queue_done(queue, run.id, &retry, 1, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &retry, 1), 0);
         assert_false(queue_next(queue, 50, &run)); /* the new object waits for the old one's deletion */
         assert_true(queue_next(queue, 101, &run));
         assert_int_equal(run.kind, CHANGE_DELETED);
@@ -515,7 +515,7 @@ static void test_a_run_that_is_none(void **state)
         struct queue_outcome outcome = {.handled = true};
 
         (void)state;
-        assert_int_equal(queue_done(queue, 7, &outcome, 1, NULL), -ENOENT);
+        assert_int_equal(queue_done(queue, 7, &outcome, 1), -ENOENT);
         queue_free(queue);
 }
 
@@ -591,7 +591,7 @@ static void random_done(struct queue *queue, struct model *model)
         outcome.fingerprint = random() % 2 ? model->newest[run.watch][key] : run.fingerprint;
         if (outcome.handled)
                 model->handled[run.watch][key] = outcome.fingerprint;
-        assert_int_equal(queue_done(queue, run.id, &outcome, model->now, NULL), 0);
+        assert_int_equal(queue_done(queue, run.id, &outcome, model->now), 0);
 }
 
 static void drain(struct queue *queue, struct model *model)
@@ -611,7 +611,7 @@ static void drain(struct queue *queue, struct model *model)
                 model->handled[model->run[0].watch][key] = outcome.fingerprint;
                 model->running[model->run[0].watch][key] = false;
                 model->running_of[model->run[0].watch]--;
-                assert_int_equal(queue_done(queue, model->run[0].id, &outcome, model->now, NULL), 0);
+                assert_int_equal(queue_done(queue, model->run[0].id, &outcome, model->now), 0);
                 model->run[0] = model->run[--model->runs];
                 counts = queue_count_all(queue);
                 if (counts.queued + counts.running + counts.delayed == 0 && model->runs == 0)
