@@ -48,7 +48,7 @@ size_t child_slot_number(
 struct child_slot *worker_child(const struct worker *worker);
 struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL if there is none */
 
-bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state);
+bool workers_gone(const struct supervisor *supervisor);
 bool children_gone(const struct supervisor *supervisor); /* all but the lease process, which goes last */
 
 /* Tells the channel and the controller, too. */

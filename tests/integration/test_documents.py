@@ -61,7 +61,7 @@ RUN.update({name: "tests/sdk/test_page.py" for name, example in EXAMPLES.items()
 RUN.update({name: "tests/integration/test_manual.py" for name, example in EXAMPLES.items()
             if example.document == "man/reconciled.yaml.5" and "operator: widgets.example.com" not in name})
 # No code.
-PICTURES = {f"docs/architecture.md: {name}" for name in ("reconciled", "supervisor", "API server", "run_carry_out()", "set_up_watch()")}
+PICTURES = {f"docs/architecture.md: {name}" for name in ("reconciled", "supervisor", "API server", "run_carry_out()")}
 
 
 def test_every_example_is_known():
