@@ -33,10 +33,9 @@ static int load_kubeconfig(struct credential *credential, struct kubeconfig *ret
 
 /* ---- what it gives up */
 
-/* Where no plugin is to be run: it reads files and speaks with the supervisor, and that is all; where
- * handlers have access of their own it writes that into their folders, and for tokens it asks the API
- * server. A plugin is somebody else's program, which may write, ask its provider and start others; what
- * holds for us would hold for it as well. */
+/* Without a plugin, this process only reads files and talks to the supervisor; if handlers have access of their
+ * own, it writes that into their folders, and asks the API server for tokens. A plugin is somebody else's
+ * program, which may write, ask its provider and start other programs; our restrictions would bind it as well. */
 static int trim_credential(struct credential *credential)
 {
         const char *folder = credential->config->config_credential.access_folder;

@@ -17,7 +17,7 @@ void plugin_credential_done(struct plugin_credential *credential)
         credential->expires_realtime = 0;
 }
 
-/* 0 stands for no time at all, so the year 1970 is the first microsecond. */
+/* 0 means that there is no time, so the year 1970 becomes the first microsecond. */
 static int read_time(const char *value, uint64_t *ret)
 {
         int r = timestamp_parse(value, ret);

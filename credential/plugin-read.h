@@ -14,7 +14,6 @@ struct plugin_credential {
 
 void plugin_credential_done(struct plugin_credential *credential); /* wipes */
 
-/* Reads what a plugin has printed. 0; -ENOMEM; -EINVAL with what is wrong: nothing of the output is repeated
- * in it. */
+/* Reads what a plugin has printed. 0; -ENOMEM; -EINVAL with the problem, in which none of the output is repeated. */
 int plugin_read(const char *output, size_t size, const char *api_version, struct plugin_credential *ret,
                 struct error *error);

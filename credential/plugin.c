@@ -33,7 +33,7 @@ void plugin_free(struct plugin *plugin)
         free(plugin);
 }
 
-/* ---- what it is told */
+/* ---- its input */
 
 static void add_json_text(struct text *json, const char *name, const char *value)
 {

@@ -24,7 +24,7 @@ struct credential {
         uint64_t brought_boottime;
         bool has_brought, plugin_complained;
         sd_event_source *plugin_timer; /* the next run */
-        bool plugin_waits;             /* for it, after a failure or a refusal: nobody hurries it */
+        bool plugin_waits;             /* no attempt before this time, after a failure or a refusal */
         unsigned plugin_failures, plugin_refusals, plugin_expired; /* in a row */
         uint64_t started_boottime;
         /* What handlers are given for themselves (handlers/). */
@@ -37,7 +37,7 @@ struct credential {
 #define CREDENTIAL_BACKOFF_MIN_USEC USEC_PER_SEC
 #define CREDENTIAL_BACKOFF_MAX_USEC USEC_PER_MINUTE
 
-/* How long to wait after so many failures in a row (1 at least), in microseconds. */
+/* How long to wait after this many failures in a row (1 at least), in microseconds. */
 static inline uint64_t credential_backoff(unsigned failures)
 {
         return backoff_after(CREDENTIAL_BACKOFF_MIN_USEC, CREDENTIAL_BACKOFF_MAX_USEC, failures);

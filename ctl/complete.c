@@ -17,11 +17,11 @@
 struct place {
         const struct command_line *line;
         const char *runtime_directory;
-        const struct verb *verb; /* NULL: none yet */
+        const struct verb *verb; /* NULL if there is none yet */
         const char *watch;       /* the verb's first argument */
         int arguments;
         int asking; /* the option whose argument is wanted; 0 */
-        bool over;  /* behind "--" */
+        bool over;  /* after "--" */
 };
 
 /* What a shell takes as it stands. Names of objects are others' texts, and bash puts a candidate into the command line unquoted. */
@@ -81,7 +81,7 @@ static void offer_watches(const struct place *place, const char *begun)
         _cleanup_json_ cJSON *status = ask_for_words(place, "status", NULL);
         const cJSON *watch;
 
-        /* Those with an owner are watches of what objects own: no verb takes them. */
+        /* Watches with an owner follow what objects own: no verb takes them. */
         cJSON_ArrayForEach(watch, json_member(status, "watches")) if (!json_text(watch, "owner")[0])
                 print_candidate(json_text(watch, "name"), json_text(watch, "kind"), begun);
 }

@@ -18,7 +18,7 @@ int ctl_query(const char *runtime_directory, const char *command, char **argumen
 /* The same; the answer is not looked at. */
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error);
 
-/* Names and errors are written by others: what a terminal would obey becomes '?', in all strings below. */
+/* Others write names and errors: control characters become '?' in all strings below. */
 void ctl_clean_texts(cJSON *item);
 
 /* A name alone is the key of what belongs to no namespace: mostly, the namespace was forgotten. */
@@ -38,11 +38,11 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
  * or the errno of the store. */
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret);
 
-/* Members of an answer: 0 and false where there is none; and times as people read them. */
+/* Members of an answer: 0 or false if it is missing. And times in the form that people read. */
 uint64_t ctl_number(const cJSON *object, const char *name);
 bool ctl_is(const cJSON *object, const char *name);
-/* "3m12s", not finer than anybody wants to know it; since a time of the wall clock (microseconds), "-" when
- * there is none; until one. Each returns `buffer` or a constant; 64 bytes are enough. */
+/* "3m12s", rounded for people: a duration; the time since a time of the wall clock (microseconds), "-" if that
+ * is 0; the time until one. Each returns `buffer` or a constant; 64 bytes are enough. */
 const char *ctl_duration(uint64_t usec, char *buffer, size_t size);
 const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size);
 const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size);

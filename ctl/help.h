@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
+/* The words of reconciledctl's command line, for main() and for completion in a shell. */
 #include <stddef.h>
 
 struct options;
 
-/* What stands at a place, for a shell that completes it. */
+/* The kind of word at a place of the command line, for completion. */
 enum word {
         WORD_FREE,
         WORD_FILE,
         WORD_FORMAT,
         WORD_STATE, /* of objects in trouble */
         WORD_WATCH,
-        WORD_KEY,         /* of the watch before it: all that were ever handed to a handler */
+        WORD_KEY,         /* keys of the watch before it: all that were ever handed to a handler */
         WORD_FAILING,     /* those that have failed */
         WORD_QUARANTINED, /* those that are in quarantine, or doubtful */
 };
@@ -34,7 +34,7 @@ struct arguments {
 
 struct verb {
         const char *name, *what;
-        const char *options; /* the letters of those that it takes */
+        const char *options; /* the letters of the options that it takes */
         const struct arguments *arguments;
         int (*run)(const struct options *options, int count, char **argument);
         const char *synopsis, *help; /* for `VERB --help` */
@@ -43,18 +43,18 @@ struct verb {
 struct command_line {
         const struct ctl_option *option;
         size_t option_count;
-        const char *letters; /* of those that have a short form, for getopt() */
-        const char *always;  /* letters of those that every verb takes */
+        const char *letters; /* the options that have a short form, for getopt() */
+        const char *always;  /* letters of the options that every verb takes */
         const struct verb *verb;
         size_t verb_count;
 };
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 const struct ctl_option *find_option(const struct command_line *line, int letter);
 const struct verb *find_verb(const struct command_line *line, const char *name);
 
 /* Help of the program, and of each verb. */
 void help_all(const struct command_line *line);
 void help_verb(const struct command_line *line, const struct verb *verb);
-/* The verb that was meant by this word; NULL: nothing is near. */
+/* The verb that this word was probably meant to be; NULL if none is similar. */
 const char *help_suggest(const struct command_line *line, const char *word);

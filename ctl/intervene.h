@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 struct consent {
-        bool yes;  /* it was said that this is meant */
-        bool json; /* a program: it is not asked */
+        bool yes;  /* the user has confirmed it (--yes) */
+        bool json; /* a program asks: no confirmation */
 };
 
 /* Taking our finalizers off. Nothing is done before somebody said yes. argument: watch, key. timeout_usec:

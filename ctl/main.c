@@ -48,7 +48,7 @@ struct options {
 
 #define IN(field) offsetof(struct options, field)
 
-/* In the words of all verbs that take them. */
+/* The options of all verbs. */
 static const struct ctl_option option[] = {
         {'j', "json", NULL, IN(json), WORD_FREE, "for programs"},
         {'o', "output", "FORMAT", 0, WORD_FORMAT, "wide, json or yaml"},
@@ -102,7 +102,7 @@ static int ctl_usage(const char *text)
         return EXIT_CODE_USAGE;
 }
 
-/* ---- the verbs: each gets what stands behind it */
+/* ---- the verbs: each gets the arguments after it */
 
 static enum form form_of(const struct options *options)
 {

@@ -24,7 +24,7 @@ struct gateway {
         char *socket_path; /* to be removed at the end; NULL for TCP */
 };
 
-/* Its folder, where `resolved` that of the file that a link leads to. NULL: none. */
+/* Its folder, where `resolved` that of the file that a link leads to. NULL if there is none. */
 static char *folder_of(const char *path, bool resolved)
 {
         char *whole = !path || !path[0] ? NULL : resolved ? realpath(path, NULL) : strdup(path);
@@ -35,9 +35,8 @@ static char *folder_of(const char *path, bool resolved)
         return whole;
 }
 
-/* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
- * file, is removed at the end. Token and certificate are read again, and replaced as a whole: by a rename, or
- * by another link. */
+/* It reads what strangers send, answers, and does nothing else. A socket file that it listens on is removed at
+ * the end. Token and certificate are read again, and replaced as a whole: by a rename, or by another link. */
 static int trim_gateway(struct gateway *gateway, const struct message_config_gateway *config)
 {
         const char *const file[] = {config->token_file, config->certificate_file, config->key_file};

@@ -13,12 +13,12 @@
 
 /* 0, or negative with the reason. */
 int tls_start(const char *certificate_file, const char *key_file, struct error *error);
-/* Reads what has changed. A new failure is logged, once. */
+/* Reads files that have changed. A new failure is logged once. */
 void tls_refresh(void);
 /* For MHD_OPTION_HTTPS_CERT_CALLBACK2. */
 void *tls_callback(void);
 bool tls_is_used(void);
-bool tls_is_stale(void);    /* the files of now are not what is used */
-bool tls_is_expired(void);  /* what is used is not valid at this time: clients refuse it */
+bool tls_is_stale(void);    /* the present files are not in use */
+bool tls_is_expired(void);  /* the certificate in use is not valid at this time: clients refuse it */
 uint64_t tls_expires(void); /* seconds since the epoch; 0: not known */
 void tls_stop(void);

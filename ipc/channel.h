@@ -3,9 +3,9 @@
 /*
  * One end of a SOCK_SEQPACKET connection inside an sd-event loop: packets in, decoded and checked for
  * permission; packets out, queued in user space when the kernel's buffer is full (a default socketpair takes
- * some 93 packets of 1 KB), with a bound. A packet is a message, or some of them, one behind the other.
+ * some 93 packets of 1 KB), with a bound. A packet is a message, or some of them, one after the other.
  *
- * The owner of the channel owns the policy: errors are told once through `on_error`, after which the channel
+ * The owner of the channel owns the policy: errors are reported once through `on_error`, after which the channel
  * is closed and silent; it never exits, never logs. Callbacks may free the channel.
  */
 #include <systemd/sd-event.h>
@@ -38,14 +38,15 @@ void channel_set_state(struct channel *channel, enum child_state state);
 int channel_send(struct channel *channel, enum message_type type, const void *fields);
 /* Sends an encoded packet as it is (forwarding); same returns. */
 int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size);
-/* Messages that are sent in between leave as one packet, at the end (as several, where they are large): the
+/* Messages that are sent between cork and uncork leave as one packet at the end (as several if they are large): the
  * peer is woken once, and reads once. The end returns what channel_send() does. */
 void channel_cork(struct channel *channel);
 int channel_uncork(struct channel *channel);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
-/* How long nothing of that could be sent; 0 when nothing waits. */
+/* For how long none of the queue could be sent; 0 if it is empty. */
 uint64_t channel_waiting_usec(const struct channel *channel);
-/* Who does not listen for a while is not woken: what comes waits in the kernel. The peer's end is heard. */
+/* While the channel does not listen, it is not woken: messages wait in the kernel. The end of the peer is still
+ * noticed. */
 int channel_listen(struct channel *channel, bool listens);
 /* Delivers every packet that is there now: the last words of a peer that has ended. */
 void channel_read_rest(struct channel *channel);

@@ -5,7 +5,8 @@
 #include "os/sandbox/sandbox.h"
 
 /* who: for the log, "the watcher of watch widgets". writes: all that it writes; reads: what it reads beside
- * that; NULL: all files (landlock_restrict()). Negative errno: it could be closed in, and is not. */
+ * that; NULL: all files (landlock_restrict()). Negative errno if the kernel can restrict the process, but that
+ * failed. */
 int close_in(const char *who, const char *const *writes, const char *const *reads,
              const struct sandbox *sandbox);
 /* Of a process that asks an API server: it reads how names are resolved, and by whom (in threads), and writes this folder

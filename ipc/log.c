@@ -2,7 +2,7 @@
 /*
  * The log of a process: see log.h. One queue of finished lines, one way to write the first of them without
  * waiting. stderr may be shared with others (a terminal, a pipe of the test, the kubelet's file), so its
- * flags are not ours to change: it is opened anew, non-blocking, where that is possible.
+ * flags are not ours to change: it is opened again, non-blocking, where that is possible.
  */
 #include "ipc/log.h"
 
@@ -318,7 +318,8 @@ int log_init(enum log_target target, const char *role)
         snprintf(self.role, sizeof(self.role), "%s", role);
         fd = target == LOG_TARGET_JOURNAL ? open_journal() : -1;
         if (fd < 0 && target == LOG_TARGET_JOURNAL)
-                self.target = LOG_TARGET_TEXT; /* journald is away for now; its stream still takes text */
+                self.target =
+                        LOG_TARGET_TEXT; /* journald is not there at the moment; its stream still takes text */
         if (fd < 0)
                 fd = open_stderr();
         if (self.fd >= 0)
@@ -369,7 +370,7 @@ static int write_bytes(const char *data, size_t size)
                 r = sys_write(self.fd, data, size);
         if (r == -EAGAIN || r == -ENOBUFS)
                 return -EAGAIN;
-        return 0; /* an error here has nowhere to be told; a file system that is full will be told by others
+        return 0; /* this error cannot be reported anywhere; others will report a full file system
                    */
 }
 
@@ -467,7 +468,7 @@ static void format_bounded(struct text *out, struct log_record *record, char *me
         }
 }
 
-/* One that was very long is no reason to keep so much. */
+/* A very long message is no reason to keep that much memory. */
 static void keep_usual(struct text *text)
 {
         if (text->allocated <= 8 * LINE_USUAL)

@@ -40,7 +40,7 @@
 
 #define RECORD_string_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(value)
 
-/* A request header that every request to the API server carries: Impersonate-User and the like. */
+/* A header of every request to the API server, such as Impersonate-User. */
 #define RECORD_header_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(name)                                                                                           \
         STR(value)
@@ -71,7 +71,7 @@
         U64(value)
 
 /* A key that may need a run. kind: enum change_kind. resource_version: of CHANGE_CHILD those of the children that have
- * changed, "10.15.-20" (-: the last one of a child that is gone), or "" if that is not known. first: part of a first sync or a relist, not an event;
+ * changed, "10.15.-20" (-: the last one of a child that is gone), or "" if that is unknown. first: part of a first sync or a relist, not an event;
  * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it. finalizer: enum
  * finalizer_state.
  */
@@ -199,7 +199,7 @@
         U64(handler_grace_usec)
 
 /* ---- messages: M(NAME, name, senders, receivers, size cap in bytes, states of the child in which it may be
- * sent). For CONTROL messages the states do not apply (CHILD_RUNNING stands there). */
+ * sent). For CONTROL messages the states do not apply (their rows have CHILD_RUNNING). */
 #define MESSAGE_SIZE_MAX (200 * 1024)
 
 #define MESSAGE_TABLE(M)                                                                                    \
@@ -323,10 +323,10 @@
         LIST(header, header)                                                                                \
         STR(identity)
 
-/* How the handler of a watch stands with what it is given. usable: it may run: what it has is there, and has
- * not expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what
- * would end the operator past the deadline. since_boottime: of the first failure in a row; expires_realtime:
- * of its token; 0: it has none. */
+/* The state of a handler's own credentials. usable: the handler may run: its credentials are there and have not
+ * expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what would
+ * end the operator past the deadline. since_boottime: of the first failure in a row; expires_realtime: of its
+ * token; 0: it has none. */
 #define MESSAGE_access_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         BOOL(usable)                                                                                        \
@@ -370,9 +370,9 @@
         STR(cluster)                                                                                        \
         STR(scope)
 
-/* Every object of the store was announced once since the first sync; again: and once more since that was
- * asked for (CREDIT), with those that are not selected and carry our finalizer. unseen: why not all of those
- * could be looked at; "" = they were. It comes once more when they were. */
+/* Every object of the store has been announced once since the first sync. again: and once more since CREDIT
+ * asked for it, together with objects that are not selected and carry our finalizer. unseen: why not all of
+ * these could be looked at, else ""; another SWEPT follows once they could. */
 #define MESSAGE_swept_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(watch)                                                                                          \
         BOOL(again)                                                                                         \
@@ -385,7 +385,7 @@
         STR(cluster)                                                                                        \
         STR(scope)
 
-/* The watch does not work for now; it is being retried. health: enum watch_health (not HEALTHY).
+/* The watch does not work at the moment; it is being retried. health: enum watch_health (not HEALTHY).
  * reason: one line with the server's answer. namespace_name: the one that is refused, of several; "" if all are in
  * trouble. exit_code: of what would have been fatal
  * (FAILED), or EXIT_CODE_IO as soon as confidential objects find no room in memory; else 0. */
@@ -600,7 +600,7 @@
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
 #define MESSAGE_stop_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(grace_usec)
 
-/* So many more changes may be announced. again: all that exists is announced once more, and SWEPT behind it.
+/* So many more changes may be announced. again: all that exists is announced once more, and SWEPT after it.
  */
 #define MESSAGE_credit_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \

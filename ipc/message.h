@@ -32,7 +32,7 @@ enum change_kind {
         CHANGE_UPDATED,    /* added or changed; the fingerprint tells whether a run is due */
         CHANGE_DELETED,    /* this UID is gone */
         CHANGE_UNSELECTED, /* this UID left the selection; it is forgotten */
-        CHANGE_CHILD,      /* of what this UID owns something has changed */
+        CHANGE_CHILD,      /* an object that this UID owns has changed */
         CHANGE_KIND_COUNT
 };
 
@@ -84,9 +84,9 @@ enum run_result {
         RESULT_SETTLING, /* not over: it goes on after settle_after, as the same attempt, without a worker */
         RESULT_UNRECOVERABLE, /* the server refused our own write for good */
         RESULT_BEHIND,        /* the store does not show our own last write yet: nothing ran */
-        RESULT_UNNEEDED,    /* it was to run for related objects, but none that it depends on has changed */
-        RESULT_STOP,        /* the handler wants the operator to end */
-        RESULT_RETURNED,    /* it waited for another one's handler, and has none yet */
+        RESULT_UNNEEDED, /* it was due because of related objects, but none that it depends on has changed */
+        RESULT_STOP,     /* the handler wants the operator to end */
+        RESULT_RETURNED, /* it waited for the handler of another run, and its own has not begun */
         RESULT_UNAVAILABLE, /* the server or the network could not take our request: nobody's failure */
         RESULT_FORBIDDEN,   /* the server refuses us, not what we ask for: 401, 403 */
         RESULT_COUNT
@@ -127,7 +127,7 @@ const char *lead_state_name(enum lead_state state); /* "unknown", "following" ..
 const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(
         enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
-/* As handlers are told. own: own_action of the watch. */
+/* The action's name for handlers. own: own_action of the watch. */
 const char *run_told_action(enum run_action action, const char *own);
 const char *run_result_name(enum run_result result); /* "success", "retry" ... */
 bool run_result_is_run(enum run_result result);      /* false: RESULT_RETURNED */
@@ -189,7 +189,7 @@ int message_encode(enum message_type type, const void *fields, struct text *pack
 /* Decodes a packet. Returns 0, -EBADMSG or -ENOMEM; on success the caller ends with message_free(). */
 int message_decode(const void *packet, size_t size, struct message **ret);
 
-/* Decodes the message that `packet` begins with, and tells where the next one begins. */
+/* Decodes the first message of `packet`; *ret_used is where the next one begins. */
 int message_decode_first(const void *packet, size_t size, size_t *ret_used, struct message **ret);
 
 /* Wipes and frees; NULL is allowed. */
@@ -197,8 +197,8 @@ void message_free(struct message *message);
 DEFINE_CLEANUP(struct message *, message_free);
 #define _cleanup_message_ _cleanup_(message_free_pointer)
 
-/* Replaces what is not UTF-8, control characters except tab, separators of lines and what changes the direction of writing,
- * each byte by '?', in place. */
+/* Replaces by '?', in place, each byte of invalid UTF-8, of control characters except tab, of line separators,
+ * and of marks that change the direction of writing. */
 void utf8_clean(char *text);
-/* Whether that leaves a character as it is: of `length` bytes (utf8_sequence()). */
+/* Whether utf8_clean() leaves this character of `length` bytes (utf8_sequence()) as it is. */
 bool utf8_is_printable(const char *character, size_t length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Who may stand at an end of a channel. The values are bits, so that a set of roles is a mask. */
+/* The roles at the ends of a channel. The values are bits, so that a set of roles is a mask. */
 enum role {
         ROLE_SUPERVISOR = 1 << 0,
         ROLE_CREDENTIAL = 1 << 1,
@@ -14,8 +14,8 @@ enum role {
 #define ROLE_CHILDREN (ROLE_CREDENTIAL | ROLE_WATCHER | ROLE_WORKER | ROLE_GATEWAY | ROLE_LEASE)
 
 /*
- * States of one child as the supervisor sees it, in this order; bits as well. A message that is not allowed
- * in the state in which its sender stands ends the sender's life (and with it the operator's).
+ * States of one child as the supervisor sees it, in this order; bits as well. A message that is not allowed in
+ * its sender's state ends the sender (and with it the operator).
  */
 enum child_state {
         CHILD_STARTING = 1 << 0,   /* forked; HELLO is awaited */

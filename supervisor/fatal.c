@@ -11,7 +11,7 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-#define STOP_COMES_USEC (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */
+#define STOP_COMES_USEC (2 * USEC_PER_SEC) /* after the signal that a child got from the same stop */
 
 struct assignment *child_is_at(const struct child_slot *child, struct slot_view *ret)
 {

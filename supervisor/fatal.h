@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The operator cannot go on. Any part may say so in the middle of what it does: the cause is logged at once,
- * the phase is PHASE_TEARDOWN from then on, and teardown_begin() ends the children behind the dispatch.
+ * The operator cannot go on. Any part may call it in the middle of its work: the cause is logged at once, the
+ * phase becomes PHASE_TEARDOWN, and teardown_begin() ends the children after the dispatch.
  */
 #include <stdbool.h>
 #include <systemd/sd-event.h>

@@ -30,7 +30,7 @@
 #define REST_MIN_USEC 100
 #define REST_MAX_USEC USEC_PER_MSEC
 
-/* 0: none. One run alone may end at any time. */
+/* 0 if there is none. One run alone may end at any time. */
 static uint64_t rest_usec(const struct supervisor *supervisor)
 {
         uint64_t usec = REST_MAX_USEC;
@@ -133,7 +133,7 @@ int loop_prepare(struct supervisor *supervisor)
         return r < 0 ? r : sd_event_source_set_enabled(supervisor->settle_source, SD_EVENT_OFF);
 }
 
-/* One turn; what sd_event_run() does. */
+/* One turn, as sd_event_run() does it. */
 static int run_once(struct supervisor *supervisor)
 {
         int r = sd_event_prepare(supervisor->event);

@@ -141,7 +141,7 @@ void notify_ready(struct supervisor *supervisor)
         if (r == -EMFILE || r == -ENFILE)
                 /* systemd would end a working operator for lack of READY: better now, with this reason. */
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                 "systemd cannot be told that the operator is ready: %s", strerror(-r));
+                                 "cannot report to systemd that the operator is ready: %s", strerror(-r));
         else
                 log_debug("all children are ready");
 }
@@ -211,7 +211,7 @@ static int errno_of(int exit_code)
         }
 }
 
-/* The kubelet's way: what stands there is shown as the reason of the container's end. */
+/* For the kubelet, which shows the content of this file as the reason why the container ended. */
 static void write_termination_message(const char *text)
 {
         _cleanup_close_ int fd =

@@ -10,7 +10,7 @@ struct supervisor;
 /* The file from which the kubelet takes the reason of a container's end. */
 #define TERMINATION_LOG "/dev/termination-log"
 
-/* READY=1 after the start and after a reload. Fatal where systemd cannot be told. */
+/* Sends READY=1 after the start and after a reload. Fatal if that fails. */
 void notify_ready(struct supervisor *supervisor);
 void notify_status(struct supervisor *supervisor); /* where it is another one, and not too often */
 void notify_stopping(struct supervisor *supervisor);
@@ -19,7 +19,7 @@ void notify_reloading(const struct supervisor *supervisor);
 void notify_note_refused(struct supervisor *supervisor, const char *why);
 /* The reload is over, and the old configuration stays in force. */
 void notify_not_reloaded(struct supervisor *supervisor, const char *why);
-/* The operator fails: to systemd and to the kubelet. */
+/* Reports to systemd and to the kubelet that the operator fails. */
 void notify_failed(int exit_code, const char *cause);
 /* Something inside is broken so that no end in order can be promised: systemd ends everything (SIGABRT). */
 void notify_fault(const char *text, int error);

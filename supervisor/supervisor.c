@@ -127,7 +127,7 @@ static int add_watches(struct supervisor *supervisor)
         return r;
 }
 
-/* Made anew at each start: what was merely being read when everything was killed is not doubtful for that.
+/* Made again at each start: what was only being read when everything was killed is not doubtful for that.
  */
 static int add_slots(struct supervisor *supervisor)
 {
@@ -169,7 +169,7 @@ static int init_parts(struct supervisor *supervisor)
         return r;
 }
 
-/* The operator's own names, in either folder: it takes files of these names for its own writing. */
+/* Names of the operator's files in both folders: it takes files of these names for its own. */
 static const char *const own_name[] = {
         "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
         "store",    "under-way",     "under-way.new",     "finalizers",

@@ -5,7 +5,7 @@
  * children, ends all of them when one fails, and carries out what the controller (lib/controller) decides.
  * It never sees an object.
  *
- * One turn of the loop: messages come in and are told to the controller; then, at its end (loop.c), the
+ * One turn of the loop: messages come in and are passed to the controller; then, at its end (loop.c), the
  * controller picks runs, commits the ledger once, and only then lets packets go that depend on that commit.
  *
  *   children/  slots of processes, what they are told, what they say, how they end
@@ -16,7 +16,7 @@
  *   control/   answers for reconciledctl, and for the gateway
  *
  * This header brings those of its parts along. Calls go down only. A part that cannot go on calls
- * supervisor_fatal(), which notes the cause; the loop ends the operator behind the dispatch (teardown.c).
+ * supervisor_fatal(), which notes the cause; the loop ends the operator after the dispatch (teardown.c).
  */
 #include <systemd/sd-event.h>
 
@@ -48,7 +48,7 @@ enum supervisor_phase {
         PHASE_FOLLOWING, /* another replica leads: watchers and workers are not started */
         PHASE_STARTING,  /* not every child is ready */
         PHASE_RUNNING,
-        PHASE_STOPPING_WORKERS, /* asked to stop: runs that are under way may finish */
+        PHASE_STOPPING_WORKERS, /* asked to stop: runs that are in flight may finish */
         PHASE_STOPPING_REST,
         PHASE_TEARDOWN, /* something fatal: everything ends */
 };
@@ -71,7 +71,7 @@ struct supervisor {
         struct throttles throttles;
         struct supervisor_lead lead;
         struct cgroup_delegation delegation;
-        int64_t memory_kills; /* that are known of; -1: the kernel does not tell */
+        int64_t memory_kills; /* number of memory kills; -1 if the kernel does not report it */
         struct {
                 uint64_t until; /* crashes until then, by the ledger's clock, have their Events */
                 bool sent;      /* in this life */
@@ -151,7 +151,8 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
 int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
 void supervisor_done(struct supervisor *supervisor);
 
-/* Tells the controller, too: behind PHASE_RUNNING no run begins, in PHASE_TEARDOWN it does nothing more. */
+/* Sets the controller's phase too: after PHASE_RUNNING no run begins, and in PHASE_TEARDOWN the controller does
+ * nothing more. */
 static inline void supervisor_set_phase(struct supervisor *supervisor, enum supervisor_phase phase)
 {
         supervisor->phase = phase;

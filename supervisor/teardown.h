@@ -12,7 +12,7 @@ struct supervisor;
 /* Ends the children, if supervisor_fatal() was called: blames the object, tells systemd. Not in the
  * middle of an input of the controller. */
 void teardown_begin(struct supervisor *supervisor);
-/* A stop in order; at once, where one is under way. */
+/* A stop in order; at once if one has begun. */
 void stop_gracefully(struct supervisor *supervisor);
 /* A child is gone: goes on with the end, if there is one. Leaves the loop when no child is left. */
 void teardown_continue(struct supervisor *supervisor);

@@ -31,7 +31,7 @@ bool turn_is_spent(const struct supervisor *supervisor)
 void turn_begin(struct turns *turns, uint64_t now)
 {
         turns->began_usec = now;
-        turns->what = "a channel or a timer"; /* all that has no name of its own, and next to no work */
+        turns->what = "a channel or a timer"; /* other sources, which have hardly any work */
 }
 
 #define SHORT_USEC 100 /* the first bound of the histogram */

@@ -21,7 +21,7 @@ _warn_unused_ int asking_ask(struct watcher *watcher, const struct kube_request 
 _warn_unused_ int asking_pause(struct watcher *watcher, uint64_t usec, struct fiber **sleeper) _suspends_;
 /* Ends the watcher, because a question could not be asked (status: negative errno). Returns -ECANCELED. */
 int asking_failed(struct watcher *watcher, int status);
-/* Unwinds all fibers: nothing waits any more. */
+/* Unwinds all fibers, so that none waits any more. */
 void asking_done(struct watcher *watcher);
 
 /*

@@ -11,10 +11,10 @@
 
 #define QUIET_USEC   (120 * USEC_PER_SEC)
 #define PATIENCE_MAX (5 * USEC_PER_SEC) /* for a request that is in flight when the deadline comes */
-#define WISH_MAX     10                 /* a server that says Retry-After for ever counts as failing */
+#define WISH_MAX     10                 /* a server that says Retry-After forever counts as failing */
 #define HELD_USEC    USEC_PER_SEC       /* being held back for longer is reported */
 
-/* ---- what the supervisor is told */
+/* ---- reports to the supervisor */
 
 /* A refused namespace may stay refused for days: other trouble of the watch is reported first. */
 static bool is_worse(const struct failures *failures, const struct failures *found)
@@ -80,8 +80,8 @@ static void tell_health(struct watcher *watcher)
                 (void)child_send(watcher->child, MESSAGE_DEGRADED, &degraded);
 }
 
-/* One broken connection is everyday life, and so is an expired token; a refusal by the server is reported
- * at once. Where a resource may be missing, discovery judges its 404. */
+/* A single broken connection is normal, and so is an expired token; a refusal by the server is reported at
+ * once. If the resource may be missing, discovery judges its 404. */
 static bool failure_is_news(const struct watcher *watcher, const struct failures *failures,
                             const struct kube_error *error)
 {
@@ -322,7 +322,7 @@ static void note_absence(struct watcher *watcher)
         set_health(watcher, &watcher->failures, WATCH_ABSENT);
 }
 
-/* The server's Retry-After sets the delay, but not for ever. */
+/* The server's Retry-After sets the delay, but not forever. */
 static uint64_t delay_after(struct watcher *watcher, struct failures *failures,
                             const struct kube_error *error, uint64_t serial)
 {
@@ -407,7 +407,7 @@ void failures_stand(struct watcher *watcher, const char *why)
         kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
         remember_failure(watcher, failures, &error);
         kube_error_done(&error);
-        watcher->health = WATCH_HEALTHY; /* so that the supervisor is told in any case */
+        watcher->health = WATCH_HEALTHY; /* so that the supervisor is always told */
         set_health(watcher, failures, WATCH_DEGRADED);
 }
 

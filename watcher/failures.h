@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A series of failures: backoff (first, x2, capped, uniform in [d, 2d): client-go's), the watch's deadline,
- * and what the supervisor is told. A success ends the series: a watch that lives is not in trouble. The pace
- * of attempts is slower to forget: it starts anew only after an event of a watch that has lasted, or after
- * two minutes without a failure; else a LIST that succeeds between failing watches would keep it at full
- * speed.
+ * A series of failures: backoff (first, x2, capped, uniform in [d, 2d): client-go's), the watch's deadline, and
+ * reports to the supervisor. A success ends the series: a watch that works is not in trouble. The pace of
+ * attempts is forgotten more slowly: it starts again only after an event of a watch that has lasted, or after two
+ * minutes without a failure; else a LIST that succeeds between failing watches would keep it at full speed.
  *
  * The deadline is held by a timer, not by the next failure: a request that a server's Retry-After holds back
  * for an hour is subject to it as well. It does not cut off an answer that is coming in.
@@ -35,7 +34,7 @@ struct failures {
 };
 
 /* Notes a failure and tells the supervisor where it is news. serial: of the credential that was used; 0:
- * it is not known. Returns the delay before the next attempt, in microseconds; negative: past the
+ * it is unknown. Returns the delay before the next attempt, in microseconds; negative: past the
  * deadline, and the process ends. */
 int64_t failures_note(struct watcher *watcher, struct failures *failures, const struct kube_error *error,
                       uint64_t serial);

@@ -62,7 +62,7 @@ static int own_create(struct watcher *watcher, struct kube_answer *ret) _suspend
                                                     : own_ask(watcher, "POST", path.data, &body, ret);
 }
 
-/* Else people would look for what was asked for. */
+/* Adds what was asked for, which people would have to look for. */
 static int explain_refusal(const struct watcher *watcher, struct kube_error *error)
 {
         const struct message_config_watcher *config = watcher->config;
@@ -77,7 +77,7 @@ static int explain_refusal(const struct watcher *watcher, struct kube_error *err
         return 0;
 }
 
-/* 1: it is there; 0: not yet, and what stood in the way was told; -ECANCELED. */
+/* 1 if the object is there; 0 if not yet, and the reason was reported; -ECANCELED. */
 static int see_to_it(struct watcher *watcher) _suspends_
 {
         const char *namespace = watcher->config->namespace[0].value;

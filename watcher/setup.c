@@ -122,7 +122,7 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
         return 0;
 }
 
-/* The weaker identity, of server and CA, is enough where the better one was not known: RBAC may show more
+/* The weaker identity, of server and CA, is enough where the better one was unknown: RBAC may show more
  * by now. */
 static bool is_other_cluster(const struct watcher *watcher, const char *known)
 {
@@ -158,8 +158,7 @@ static int adopt_cluster(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-/* The identity is asked for again before a later LIST. If RBAC hides it by now, server and CA stand for
- * it. */
+/* The identity is asked for again before a later LIST. If RBAC hides it now, server and CA replace it. */
 static bool is_still_the_same(const struct watcher *watcher, const char *cluster)
 {
         if (strcmp(cluster, watcher->cluster) == 0)
@@ -227,7 +226,7 @@ static int identify(struct watcher *watcher) _suspends_
 
 /* ---- the order of it */
 
-/* The fiber. What is not known any more meanwhile is asked again. */
+/* The fiber. What has become unknown meanwhile is asked again. */
 static void set_up_watch(void *userdata) _suspends_
 {
         struct watcher *watcher = userdata;
@@ -247,7 +246,7 @@ static void set_up_watch(void *userdata) _suspends_
                 return;
         streams_start(watcher);
         own_object_keep(watcher);
-        verification_continue(watcher); /* another cluster's answers would have been worth nothing */
+        verification_continue(watcher); /* answers of another cluster would have been useless */
 }
 
 static void setup_continue(struct watcher *watcher)

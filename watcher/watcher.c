@@ -50,7 +50,7 @@ static void on_progress(void *userdata)
         child_beat(userdata);
 }
 
-/* Damage is found before anything is announced. A store that began anew a moment ago has nothing to look
+/* Damage is found before anything is announced. A store that began again a moment ago has nothing to look
  * at. */
 static int verify_store(struct watcher *watcher, bool *ret_rebuilt, struct error *error)
 {
@@ -286,7 +286,7 @@ static uint64_t silence_sec(const struct watcher *watcher)
                        : (clock_boottime_usec() - watcher->count.word_boottime) / USEC_PER_SEC;
 }
 
-/* How many objects the lists under way have shown. */
+/* How many objects the lists in flight have shown. */
 static uint64_t list_shown(const struct watcher *watcher)
 {
         uint64_t shown = 0;
@@ -296,7 +296,7 @@ static uint64_t list_shown(const struct watcher *watcher)
         return shown;
 }
 
-/* How many objects they will show; 0: not all of them say so. */
+/* How many objects they will show; 0 if not all of them say. */
 static uint64_t list_expected(const struct watcher *watcher)
 {
         uint64_t expected = 0;

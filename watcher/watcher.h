@@ -39,7 +39,7 @@ struct watcher {
         struct fibers *fibers;                               /* asking.h */
         char *scope, *basis;                                 /* apply/scope.c */
         bool patterns;                                       /* namespaces are given as patterns */
-        struct jq_program *trigger_program, *filter_program; /* NULL: none */
+        struct jq_program *trigger_program, *filter_program; /* NULL if there is none */
 
         struct {
                 struct fiber *fiber;  /* asks; NULL: all is known, or there is no credential yet */
@@ -75,7 +75,7 @@ struct watcher {
         sd_event_source *full_source;
 
         struct {
-                uint64_t credit;     /* so many changes may be announced */
+                uint64_t credit;     /* number of changes that may be announced */
                 size_t sweep_passed; /* changes that were announced since something was swept */
                 struct sweep sweep;  /* over the stored objects that are to be announced */
                 bool swept, swept_again, swept_in_part;

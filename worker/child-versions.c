@@ -52,7 +52,7 @@ static struct worker_watch *find_store(const struct run *run, const char *api_ve
         return NULL;
 }
 
-/* How far the store has come in this namespace; 0 in all if nothing is complete. */
+/* The version up to which the store is complete in this namespace; 0 if no list is complete. */
 static struct store_progress progress_of(const struct worker_watch *watch, const char *namespace_name)
 {
         struct store_progress progress = {0};
@@ -156,7 +156,7 @@ static void print_version(struct text *out, uint64_t epoch, uint64_t version, bo
         text_printf(out, "%s%" PRIu64, deleted ? "-" : "", version);
 }
 
-/* What the store has by now is believed anyway; only of deletions that cannot be told. */
+/* A newer version in the store is believed anyway; only deletions cannot be recognized that way. */
 static void print_former(const struct run *run, const char *api_version, const char *kind,
                          const char *namespace_name, const struct store_progress *progress, struct text *out,
                          size_t *count)

@@ -86,13 +86,13 @@ static bool begins(const char *text, const char *with, size_t size)
         return size > 0 && strncmp(text, with, size) == 0;
 }
 
-/* Where tenants would find us. */
+/* The address at which tenants would find us. */
 struct address {
         const char *server, *host;
         size_t server_size, host_size; /* host_size 0: it may be any other's */
 };
 
-/* Of a failure to connect, libcurl's words name the host again, behind the server. */
+/* If a connection fails, libcurl's text names the host again. */
 static struct address address_in(const char *text, const char *server)
 {
         const char *scheme = strstr(server, "://");
@@ -104,7 +104,7 @@ static struct address address_in(const char *text, const char *server)
         return address;
 }
 
-/* How many bytes stand here for something that is not shown. 0: none. */
+/* The number of bytes here that must not be shown; 0 if there are none. */
 static size_t hidden_size(const char *text, const struct address *address, const char **ret_instead)
 {
         *ret_instead = "";

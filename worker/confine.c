@@ -10,14 +10,14 @@
 #define SHOWN_MAX     10 /* kinds, and namespaces, in one advice */
 #define STRANGERS_MAX 5  /* kinds of one list that nobody else knows, and that are looked for */
 
-/* One of the lists of an answer. */
+/* Judges one of the lists of an answer. */
 struct bound {
         const char *name;
         bool is_patch;
         struct span text;
 };
 
-/* What is to be added to the configuration. */
+/* Describes what must be added to the configuration. */
 struct advice {
         struct text kinds, namespaces;
         size_t kind_count, namespace_count;
@@ -244,7 +244,7 @@ void confine_list_and_tell(const struct run *run, const char *what, struct depen
         size_t beyond = confine_list(run, list), first = 0;
         char name[600];
 
-        if (beyond == 0 || run->order->attempt > 1) /* the first attempt has told it */
+        if (beyond == 0 || run->order->attempt > 1) /* the first attempt has reported it */
                 return;
         while (!list->item[first].beyond)
                 first++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Confines handlers: what an answer writes beside its own object must be of a kind, and in a namespace, that the configuration
- * names. This is judged before anything of the answer is written. What is ours already may be taken away all the same: what an
- * answer releases, or leaves out, is not judged.
+ * Confines handlers: what an answer writes beside its own object must be of a kind, and in a namespace, that the
+ * configuration names. This is judged before anything of the answer is written. Children that we have already may
+ * be taken away: what an answer releases or leaves out is not judged.
  */
 #include "worker/dependents/dependent.h"
 #include "worker/run-state.h"

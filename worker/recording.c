@@ -99,7 +99,7 @@ static bool may_hold_secret(const struct worker *worker, const char *bytes, size
         return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\\u", 2);
 }
 
-/* In valid JSON, line breaks never stand inside a string. */
+/* In valid JSON, a string has no line break. */
 static void append_on_one_line(struct text *out, const char *bytes, size_t size)
 {
         size_t start = out->size;
@@ -172,7 +172,7 @@ static int append_members(const struct worker *worker, struct text *out, struct 
         return walk.status;
 }
 
-/* A list of Secrets says at its beginning what its items are. */
+/* The beginning of a list shows that its items are Secrets. */
 static bool is_large_secret(const struct worker *worker, struct span object)
 {
         struct span version = scan_get(object, "apiVersion"), kind = scan_get(object, "kind");
@@ -221,7 +221,7 @@ static void redact_append(const struct worker *worker, struct text *out, const c
         }
         tree = json_parse_served(bytes, size);
         if (!tree || (confidential && !cJSON_IsObject(tree))) {
-                /* A text that merely begins like JSON could hold anything. */
+                /* A text that only begins like JSON could hold anything. */
                 *ret_redacted = *ret_redacted || suspect;
                 if (suspect)
                         text_append_string(out, "null");
@@ -240,7 +240,7 @@ static void redact_append(const struct worker *worker, struct text *out, const c
         text_append_string(out, left ? left : "null");
 }
 
-#define PRUNE_EVERY 16 /* runs between two looks at what is to be deleted */
+#define PRUNE_EVERY 16 /* number of runs between two searches for files to delete */
 
 struct recording {
         struct worker *worker;
@@ -268,7 +268,7 @@ static int name_filter(const struct dirent *entry)
         return dot && strcmp(dot, ".jsonl") == 0 && entry->d_name[0] != '.';
 }
 
-/* Deletes the oldest, by their number and by what all of them take. */
+/* Deletes the oldest files if there are too many, or if they take too much room. */
 static void prune(const struct recording *recording)
 {
         struct dirent **entry = NULL;

@@ -15,7 +15,7 @@
 #define RECORDING_FILES_MAX 1000
 #define RECORDING_BYTES_MAX ((uint64_t)100 * 1024 * 1024)
 
-/* Where the configuration wants nothing recorded, *ret becomes NULL, which all functions accept. */
+/* If the configuration has no `record`, *ret becomes NULL, which all functions accept. */
 int recording_new(struct worker *worker, struct recording **ret);
 void recording_free(struct recording *recording);
 /* A handler is run by hand: exchanges with the API server are recorded as well, and its output is shown. */

@@ -80,7 +80,7 @@ bool run_is_replay(const struct run *run)
         return run->worker->config->replay_folder[0] != '\0';
 }
 
-/* Trying again would read the same. Only the watcher may build the store anew, when it starts. */
+/* Trying again would read the same. Only the watcher may build the store again, when it starts. */
 int run_store_damaged(struct run *run, const struct record_watch *config)
 {
         run->dropped = true;

@@ -16,7 +16,7 @@
 #include "worker/watch.h"
 
 #define RUN_MESSAGE_MAX 2048 /* bytes of the message that a run ends with */
-#define RUN_WRITES_MAX  20   /* writes to children that DONE tells */
+#define RUN_WRITES_MAX  20   /* writes to children, for DONE */
 
 /* How long a run waits in its worker for a resource that Retry-After holds back. */
 #define RUN_PATIENCE_USEC USEC_PER_SEC
@@ -62,7 +62,7 @@ struct run {
         bool changed;               /* since the attempt that is being undone */
         char server_version[IDENTITY_VERSION_MAX +
                             1]; /* of the object; "" if the server was not asked for it */
-        char *excess;           /* why the request is too large; NULL: nothing is known against it */
+        char *excess;           /* why the request is too large; NULL if it is not */
         char *recorded;         /* in a replay: the request, sent in place of one that is built */
         struct {
                 bool is_known; /* the watch has such kinds, and they were looked at */
@@ -71,7 +71,7 @@ struct run {
         } related;
 
         struct shown shown;  /* the children, as the request shows them */
-        size_t request_size; /* of its text, which is there until the handler is done; 0: none was built */
+        size_t request_size; /* of its text, which is there until the handler is done; 0 if none was built */
         bool presented;      /* those that the store lacks were looked for */
         struct child_versions
                 versions; /* of children, that this run has written or was shown by the server */
@@ -81,7 +81,7 @@ struct run {
                 struct process_result result;
                 char *output; /* serve: the line that the answer points into */
                 bool ran, done;
-                bool failed;      /* it ran, and its end or its answer says so; nothing of it was written */
+                bool failed; /* it ran and failed, by its end or its answer; nothing of the answer was written */
                 bool not_started; /* its program cannot be started, whatever the object is */
                 int wait_status;
                 struct process_usage usage; /* in this run */
@@ -123,7 +123,7 @@ struct run {
         } parked;                          /* dependents/parked/park.c */
 };
 
-/* Its handler is told that the object is gone. */
+/* Whether the run is for the object's deletion. */
 bool run_is_of_deletion(const struct run *run);
 /* Nothing of a replay may reach the API server. */
 bool run_is_replay(const struct run *run);
@@ -135,7 +135,7 @@ int run_finish_too_large(struct run *run);
 /* The same, because there is no time for what is in flight, or for what would be next. */
 int run_cut_off(struct run *run);
 /* A wrong checksum was read in the store of this watch (the run's own, or one that it owns or relates to):
- * ends the worker, and the next start builds that store anew. Returns -ECANCELED. */
+ * ends the worker, and the next start builds that store again. Returns -ECANCELED. */
 int run_store_damaged(struct run *run, const struct record_watch *config);
 
 /* Notes what the run has done to a child, for DONE and Events; without memory it is counted alone. */

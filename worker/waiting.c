@@ -131,7 +131,7 @@ static int tell_turn(struct run *run)
         return child_send(run->worker->child, MESSAGE_ANSWERED, &turn);
 }
 
-/* Before its handler a run is told of only if it waits for longer than a moment: most do not. Behind one that its process takes
+/* The supervisor is told of a run that waits before its handler only if it waits for longer than a moment. After one that its process takes
  * next it would wait for longer, and another worker may have it. */
 static int tell_long_waits(struct worker *worker, uint64_t now)
 {
@@ -159,7 +159,7 @@ static bool any_waits(const struct worker *worker)
         return false;
 }
 
-/* Since when those that wait have waited for the same: a handler; or the only run that may be under way; or, as none of those
+/* Since when those that wait have waited for the same: a handler; or the only run that may be in flight; or, as none of those
  * that have begun has the worker, for memory. */
 static uint64_t held_up_since(const struct worker *worker)
 {
@@ -230,7 +230,7 @@ static size_t bytes_of(const struct run *run)
                3 * run->answer_size + run->record.size;
 }
 
-/* It waits for the server for longer than a moment. */
+/* The run waits for the server for longer than a moment. */
 static bool is_stuck(const struct run *run, uint64_t now)
 {
         bool waits = run->is_aside && !run->at_work && !run->gathers && !run->waits_for_turn;
@@ -289,7 +289,7 @@ int waiting_go_on(struct run *run)
 
 /* ---- beginning */
 
-/* One waits, none of the others has the worker, and they leave room; one may always begin. */
+/* Whether the next run may begin: no other run has the worker, and there is room; a single one may always begin. */
 static bool may_begin(const struct worker *worker, size_t others, size_t busy_others)
 {
         return worker->waiting.count > 0 && busy_others == 0 &&
@@ -329,8 +329,9 @@ static int carry_out_first(struct worker *worker) _suspends_
         return 0;
 }
 
-/* The fiber: one run after the other, as long as there are any. So runs that end as soon as they begin cost no turn of the
- * loop each. After one that was asked to end comes another fiber, which was not; and one is enough for those that begin. */
+/* The fiber: one run after the other, as long as there are any. So runs that end as soon as they begin cost no
+ * turn of the loop each. If the fiber was asked to end, another one carries on; one fiber is enough for the
+ * runs that begin. */
 static void carry_out_runs(void *userdata) _suspends_
 {
         struct worker *worker = userdata;
@@ -401,7 +402,7 @@ static bool may_keep(const struct run *run)
         return run->keeps_answer || (4 * count < worker->config->window && bytes <= HELD_MAX / 4);
 }
 
-/* What the server does not want now it gets soon, and the handler need not run again for that. It holds nobody up. */
+/* The server will take the request soon, and the handler need not run again for that. The run holds nobody up. */
 static bool keeps_answer(const struct run *run, const struct kube_error *error, uint64_t give_up)
 {
         bool is_unsent = error->failure == KUBE_FAILURE_HELD || error->http_status == 429;
@@ -498,7 +499,7 @@ static bool must_wait_for_process(const struct run *run)
                 process_is_shared(run->watch, run->worker->runs));
 }
 
-/* The first of its watch that waits so: this run, or one that has begun before it and is not overtaken. NULL: none waits. */
+/* The first of its watch that waits so: this run, or one that has begun before it and is not overtaken. NULL if none waits. */
 static const struct run *next_of_process(const struct run *run)
 {
         const struct run *next = run->worker->runs;
@@ -570,7 +571,7 @@ static int take_turn(struct run *run)
 }
 
 /* What its process has may take as long as a handler may: the run waits beside others, as if for the API server. The next one of
- * the process does not go back: what would come instead might keep the process from it for ever. */
+ * the process does not go back: what would come instead might keep the process from it forever. */
 static bool stand_aside(struct run *run)
 {
         const struct run *next = next_of_process(run);

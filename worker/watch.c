@@ -37,7 +37,7 @@ static int find_groups(const struct record_watch *config, struct process_user *u
         return 0;
 }
 
-/* *ret is left alone where the handler runs as the worker's own user. */
+/* *ret is unchanged if the handler runs as the worker's own user. */
 static int user_new(const struct record_watch *config, struct process_user **ret)
 {
         if (!config->user[0] || config->uid == geteuid())

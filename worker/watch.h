@@ -18,13 +18,13 @@ struct worker_watch {
         struct kube_resource resource; /* valid once `discovered` */
         bool discovered;
         bool told_status_dropped;           /* the warning about fields that the server drops was logged */
-        struct jq_program *trigger_program; /* of trigger: {jq: ...}; NULL: none */
+        struct jq_program *trigger_program; /* of trigger: {jq: ...}; NULL if there is none */
         struct jq_program *names_program;   /* names the related objects; NULL: all are related */
         char **environment; /* the handler's, as far as each run has the same; NULL: not made yet */
         size_t environment_count;
         struct process_user *user;   /* that the handler runs as; NULL: the worker's own */
         struct coprocess *coprocess; /* of a serving handler or a plugin, once it has run; NULL */
-        struct run *leader;          /* who drives its batch; NULL: there is none */
+        struct run *leader;          /* who drives its batch; NULL if there is none */
         struct fiber *gathering;     /* the leader, while it waits for others */
         /* run/together/asked.c */
         size_t apart;                      /* runs that have the process for themselves */

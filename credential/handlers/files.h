@@ -7,12 +7,12 @@
 
 #define HANDLER_FILE_MAX ((size_t)1024 * 1024)
 
-/* Reads a kubeconfig that a handler can be given: without a plugin, and without what is not handed on.
+/* Reads a kubeconfig for a handler: one with a plugin, or with settings that cannot be handed on, is refused.
  * separate: for a user who may not read all that the operator does. Errors as of kubeconfig_load(). */
 int handler_files_load_kubeconfig(const char *path, bool separate, struct kubeconfig *ret,
                                   struct error *error);
-/* Copies all that the configuration names into the handler's folder, and goes on behind what cannot be had;
- * the first error is returned, with the key or the file in it. */
+/* Copies all that the configuration names into the handler's folder. A file that cannot be read does not stop
+ * the others; the first error is returned and names the key or the file. */
 int handler_files_copy(const struct access *access, struct error *error);
 /* Writes a kubeconfig, and its token as a file of its own, which client libraries read again. token: of a
  * service account; NULL: that of `config`. 0 or a negative errno with the path in the error. */
@@ -30,16 +30,16 @@ struct access {
         /* Of a service account: */
         char *namespace_name;
         struct kube_transfer *transfer;
-        sd_event_source *timer, *expiry; /* the next request; the end of what it has */
+        sd_event_source *timer, *expiry; /* times of the next request, and of the token's end */
         uint64_t expires_boottime, expires_realtime;
-        uint64_t failing_boottime;           /* since when; 0: it does not */
+        uint64_t failing_boottime;           /* since when it fails; 0 if it does not */
         unsigned failures;                   /* in a row */
-        char *account_trouble, *account_why; /* what is told; why the last attempt has failed */
-        int exit_code;                       /* what that would come to past the deadline */
+        char *account_trouble, *account_why; /* what was reported; why the last attempt has failed */
+        int exit_code;                       /* exit code if the trouble lasts past the deadline */
 };
 
-/* Whether the handler has what it is to have: a token, where it is to act as a service account, that has not
- * expired. */
+/* Whether the handler's credentials are complete: a token that has not expired, if the handler acts as a
+ * service account. */
 bool access_is_usable(const struct access *access);
-/* Tells the supervisor how it stands (ACCESS). */
+/* Reports the state to the supervisor (ACCESS). */
 void access_tell(struct access *access);

@@ -32,7 +32,7 @@ struct report {
         bool has_cluster;
         int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
         struct error cluster_error;
-        char *not_asked; /* why the server does not say which kinds it serves; NULL: it does */
+        char *not_asked; /* why it is unknown which kinds the server serves; NULL if it is known */
 };
 
 static void check_cluster(struct report *report)

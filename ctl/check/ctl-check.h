@@ -4,9 +4,9 @@
 
 #include "config/config.h"
 
-/* Checks a configuration file and says every problem; returns the exit code. */
+/* Checks a configuration file and prints every problem; returns the exit code. */
 int ctl_check(const char *path, bool json);
 
-/* The configuration (NULL: of the default place), which the caller frees, or NULL with every mistake said.
- */
+/* Loads the configuration (NULL: from the default place), which the caller frees. NULL if it has mistakes,
+ * which are printed. */
 struct config *ctl_load_config(const char *path);

@@ -28,7 +28,7 @@ static yaml_node_t *member(yaml_document_t *document, const yaml_node_t *node, c
         return NULL;
 }
 
-/* "" where there is none. */
+/* "" if there is none. */
 static const char *member_text(yaml_document_t *document, const yaml_node_t *node, const char *name)
 {
         const yaml_node_t *found = member(document, node, name);
@@ -83,7 +83,7 @@ static int add_manifest_definitions(struct definitions *definitions, yaml_docume
              item < items->data.sequence.items.top && r >= 0; item++) {
                 const yaml_node_t *each = yaml_document_get_node(document, *item);
 
-                /* Those of a CustomResourceDefinitionList name no kind. */
+                /* Items of a CustomResourceDefinitionList lack a kind. */
                 if (strcmp(kind, "CustomResourceDefinitionList") == 0 ||
                     strcmp(member_text(document, each, "kind"), "CustomResourceDefinition") == 0)
                         r = add_definition(definitions, document, each);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Definitions of kinds (CustomResourceDefinitions) from manifests: what `rbac` has to know of kinds that are not Kubernetes'
- * own. */
+/* Definitions of kinds (CustomResourceDefinitions) from manifests: what `rbac` must know of custom kinds. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,10 +14,10 @@ struct definitions {
         size_t count;
 };
 
-/* Adds those of a file: YAML or JSON, each in a document of its own or in a List; other manifests are passed over. A
- * file that has none is a mistake. Mistakes are written to standard error. */
+/* Adds those of a file: YAML or JSON, each in a document of its own or in a List; other manifests are passed
+ * over. A file without a definition is a mistake. Mistakes are written to standard error. */
 int definitions_read(struct definitions *definitions, const char *path);
 void definitions_done(struct definitions *definitions);
-/* NULL: none. */
+/* NULL if there is none. */
 const struct definition *definition_find(const struct definitions *definitions, const char *api_version,
                                          const char *kind);

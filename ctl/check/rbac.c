@@ -161,7 +161,7 @@ static bool grants_in(const struct config_watch *watch, const char *namespace)
         return !is_cluster_wide(watch) && has_name(watch->namespace, watch->namespace_count, namespace);
 }
 
-/* Whether the rules for the watch's own kind stand in the role of `place`: of a namespace, or NULL for the ClusterRole. */
+/* Whether the role of `place` (a namespace, or NULL for the ClusterRole) has the rules for the watch's own kind. */
 static bool is_watched_in(const struct config_watch *watch, const char *place)
 {
         return place ? grants_in(watch, place) : is_cluster_wide(watch);
@@ -232,7 +232,8 @@ static void add_words(cJSON *object, const char *name, const char *words)
 }
 
 struct rule {
-        const char *comment, *api_version, *resource, *name, *verbs; /* comment and name: NULL: none */
+        const char *comment, *api_version, *resource, *name,
+                *verbs; /* comment and name: NULL if there is none */
 };
 
 static void add_rule(cJSON *rules, const struct rule *rule)
@@ -315,7 +316,8 @@ static void add_patches_rules(const struct rbac_options *options, const struct c
         }
 }
 
-/* What the objects of a watch own or depend on. Children may be written in other namespaces than the watch follows. */
+/* Rules for what the objects of a watch own or depend on. Children may be in namespaces that the watch does not
+ * follow. */
 static void add_owned_rules(const struct rbac_options *options, const struct config *config,
                             const struct config_watch *watch, const char *place, cJSON *rules)
 {

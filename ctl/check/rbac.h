@@ -8,7 +8,7 @@
 #define RBAC_PLURALS_MAX 64
 
 struct rbac_options {
-        const char *namespace, *service_account; /* where the operator runs, as whom */
+        const char *namespace, *service_account; /* namespace and service account of the operator */
         const char *plural[RBAC_PLURALS_MAX];    /* "Kind=plural" */
         size_t plural_count;
         const char *crd[RBAC_PLURALS_MAX]; /* files with definitions of kinds */

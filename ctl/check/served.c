@@ -19,8 +19,8 @@
 #include "object/identity.h"
 #include "json/json.h"
 
-#define TIMEOUT_USEC (5 * USEC_PER_SEC) /* a check is to say something soon */
-#define DISTANCE_MAX 3                  /* above which a word is another one */
+#define TIMEOUT_USEC (5 * USEC_PER_SEC) /* a check should answer soon */
+#define DISTANCE_MAX 3                  /* words that differ in more letters are not suggested */
 #define REFUSED_MAX  20                 /* warnings about children that exist, for a watch */
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -28,7 +28,7 @@ struct served {
         struct config_problems *problems;
         sd_event *event;
         struct kube_client *client;
-        cJSON *lists;  /* by apiVersion: its resource list, or null where there is none */
+        cJSON *lists;  /* by apiVersion: its resource list, or null if there is none */
         cJSON *groups; /* the list of groups; NULL before it is needed */
         cJSON *answer; /* of the request that has ended */
         bool ended;
@@ -52,7 +52,7 @@ static void on_answer(struct kube_transfer *transfer _unused_, const struct kube
                                                                               : "it answers no JSON");
 }
 
-/* The answer, null for 404. NULL: there is none, and no more questions. */
+/* The answer, null for 404. NULL if there is none, and no more questions. */
 static cJSON *ask_server(struct served *served, const char *path, const char *accept)
 {
         struct kube_request request = {

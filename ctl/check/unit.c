@@ -55,7 +55,7 @@ static int unit_of(const char *config, char **ret, struct error *error)
         return 0;
 }
 
-/* The unit's $KUBECONFIG, as systemd would set it; NULL: it sets none, or is not known. */
+/* The unit's $KUBECONFIG as systemd would set it; NULL if the unit sets none or is unknown. */
 static char *kubeconfig_of(sd_bus *bus, const char *object)
 {
         _cleanup_free_ char *state = NULL;
@@ -78,7 +78,7 @@ static char *kubeconfig_of(sd_bus *bus, const char *object)
         return found;
 }
 
-/* The file that systemd would take; where there is none, the one that is usual. The caller owns it. */
+/* The file that systemd would take, else the usual path. The caller owns it. */
 static char *source_of(const char *named)
 {
         if (named[0] == '/')
@@ -93,8 +93,8 @@ static char *source_of(const char *named)
         return format_string(STORE_DEFAULT "/%s", named);
 }
 
-/* One that LoadCredential= names: linked beside the others, as they lie beside each other when the unit
- * runs, and what a kubeconfig names is relative to it. */
+/* Links a credential of LoadCredential= beside the others: when the unit runs they share a folder, and paths in
+ * a kubeconfig are relative to it. */
 static int take_credential(struct unit_credential *credential, const char *wanted, const char *id,
                            const char *named)
 {

@@ -116,7 +116,7 @@ _printf_(1, 2) static int refuse_init(const char *format, ...)
         return EXIT_CODE_USAGE;
 }
 
-/* As Kubernetes has names: small letters, digits and -, which is not at an end. */
+/* The rule of Kubernetes for names: lowercase letters, digits and -, which is neither first nor last. */
 static bool is_label(const char *text, size_t size)
 {
         return size > 0 && size <= 63 && strspn(text, SMALL DIGIT "-") >= size && text[0] != '-' &&

@@ -9,7 +9,7 @@ struct language {
         const char *source;        /* the handler, for people */
         const char *command;       /* of reconciled.yaml */
         const char *test;          /* what `make test` runs beside the rest; NULL: nothing */
-        const char *built, *build; /* the program that is made, and how; NULL: nothing is */
+        const char *built, *build; /* the program that is built, and how; NULL if none is */
         const char *ignored;       /* for .gitignore; NULL: nothing */
 };
 
@@ -18,7 +18,7 @@ struct child_kind;
 struct init_values {
         const struct init_options *options;
         const struct language *language;
-        const struct child_kind *child; /* NULL: none */
+        const struct child_kind *child; /* NULL if there is none */
         const char *name;               /* of the operator */
         char singular[128], plural[136];
 };
@@ -27,5 +27,5 @@ struct init_values {
 int init_values_read(const struct init_options *options, struct init_values *ret);
 /* Whether a word of "@?WORD" is true. */
 bool init_values_has(const struct init_values *values, const char *word);
-/* Appends what @name@ stands for, which may be lines. false: there is no such name. */
+/* Appends the value of @name@, which may have several lines. False if there is no such name. */
 bool init_values_write(const struct init_values *values, const char *name, struct text *out);

@@ -32,7 +32,7 @@ static void append_indented(const char *lines, size_t column, struct text *out)
         }
 }
 
-/* From '@' on; returns what comes behind it. */
+/* From '@' on; returns what follows it. */
 static const char *expand_word(const struct init_values *values, const char *at, const char *end,
                                size_t column, struct text *out)
 {
@@ -66,7 +66,7 @@ static void expand_line(const struct init_values *values, const char *line, cons
         }
 }
 
-/* The line behind "@?WORD ", or NULL: it is not wanted. */
+/* The line after "@?WORD ", or NULL if it is left out. */
 static const char *wanted_line(const struct init_values *values, const char *line, const char *end)
 {
         char word[32];
@@ -119,7 +119,7 @@ static int write_file(const char *path, const char *text)
         return r < 0 ? refuse_path(path, -r) : EXIT_CODE_OK;
 }
 
-/* Where a template's text goes in the folder; NULL: it is one of another language. */
+/* The path in the folder that a template is written to; NULL if it is for another language. */
 static const char *path_of_template(const struct init_values *values, const char *name)
 {
         const char *slash = strchr(name, '/');

@@ -10,7 +10,7 @@ struct init_options {
         const char *folder;                 /* its last part names the operator */
         const char *kind, *group;           /* kind NULL: it is missing */
         const char *language;               /* "sh", "python" ... */
-        const char *child;                  /* a kind; NULL: none */
+        const char *child;                  /* a kind; NULL if there is none */
         const char *plural;                 /* NULL: as one says it */
         const char *field[INIT_FIELDS_MAX]; /* "name:type" */
         size_t field_count;

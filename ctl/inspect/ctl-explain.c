@@ -24,7 +24,7 @@
 
 struct facts {
         const cJSON *answer, *watch, *queue;
-        const cJSON *row; /* of the object that exists, else the first one; NULL: none */
+        const cJSON *row; /* of the object that exists, else the first one; NULL if there is none */
         struct store_object stored;
         int stored_status; /* 0; -ENOENT: the store does not know it; else it cannot be read */
 };
@@ -170,7 +170,7 @@ static bool say_not_synced(const struct facts *facts, struct text *text)
         return true;
 }
 
-/* Whether the API server refuses the key's namespace, of several: says that. */
+/* Adds that the API server refuses the key's namespace, if the watch has several. Returns whether it does. */
 static bool add_refused(const struct facts *facts, struct text *text)
 {
         const char *key = json_text(facts->answer, "key"), *slash = strchr(key, '/'),
@@ -349,13 +349,13 @@ static bool say_unreadable(const struct facts *facts, struct text *text)
         return true;
 }
 
-/* These two come whether or not something has changed. */
+/* These two apply whether or not something has changed. */
 static bool comes_anyway(const char *reason)
 {
         return reason[0] == '\0' || strcmp(reason, "requeueAfter") == 0 || strcmp(reason, "resync") == 0;
 }
 
-/* After a success, or a conflict, which is no failure and stands in the queue alone. */
+/* After a success, or after a conflict, which is no failure and is only in the queue. */
 static bool say_due(const struct facts *facts, struct text *text)
 {
         bool delayed = strcmp(json_text(facts->queue, "state"), "delayed") == 0;
@@ -429,7 +429,7 @@ static const cJSON *choose_row(const struct facts *facts)
 
         cJSON_ArrayForEach(row, rows) if (facts->stored_status >= 0 &&
                                           strcmp(json_text(row, "uid"), facts->stored.uid) == 0) return row;
-        /* One of the same name that was there before says nothing about the one that is there now. */
+        /* A former object of the same name says nothing about the present one. */
         return facts->stored_status >= 0 ? NULL : rows->child;
 }
 

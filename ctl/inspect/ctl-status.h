@@ -5,7 +5,7 @@
 
 #include "ctl/ctl-answer.h"
 
-/* What a watch with `handlerStale` says to people. */
+/* The text for a watch with `handlerStale`. */
 #define CTL_STALE_HANDLER                                                                                    \
         "the file of its handler has changed since the operator started it, and a process from before runs " \
         "on with the old code; `reconciledctl reload` starts another one"
@@ -24,7 +24,7 @@ void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
 uint64_t ctl_failures(const cJSON *row);
 const char *ctl_attempts(const cJSON *row, char *buffer, size_t size);
 
-/* Whether the operator is healthy, or ready; says why not; returns the exit code. */
+/* Prints whether the operator is healthy, or ready, and if not, why; returns the exit code. */
 int ctl_health(const char *runtime_directory, bool ready, bool json);
 
 struct get_options {

@@ -53,7 +53,7 @@ static int add_unit(struct command *command, pid_t pid)
         return 0;
 }
 
-/* What the running operator says of itself; one that is down may have said enough before. */
+/* Adds what the running operator's status says; an operator that is down may have logged enough before. */
 static int add_operator(struct command *command, const char *runtime_directory, struct error *error)
 {
         _cleanup_error_ struct error unused = ERROR_NONE;

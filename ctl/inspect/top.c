@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `reconciledctl top`: the status, drawn anew all the time. On a terminal it takes the screen and gives it
+ * `reconciledctl top`: the status, drawn again all the time. On a terminal it takes the screen and gives it
  * back as it was, however it ends; elsewhere it is one picture.
  */
 #include "ctl/inspect/top.h"
@@ -29,7 +29,7 @@
 #include "os/syscall.h"
 #include "json/json.h"
 
-/* What `reconciledctl top` shows: a picture of so many rows and columns, drawn from two answers. */
+/* What `reconciledctl top` shows: a screen of the given rows and columns, drawn from two answers. */
 struct picture {
         struct text text; /* lines, each ended by `line_end` */
         size_t rows, columns;
@@ -105,7 +105,7 @@ static const cJSON *same_watch(const cJSON *status, const cJSON *watch)
         return NULL;
 }
 
-/* Since the answer before; from the beginning where there is none, or the operator has started anew. */
+/* Since the answer before; from the beginning if there is none, or the operator has started again. */
 static uint64_t grown(const cJSON *watch, const cJSON *before, const char *name)
 {
         uint64_t value = ctl_number(watch, name), old = ctl_number(before, name);
@@ -265,7 +265,7 @@ static void draw_failing(struct picture *picture, const cJSON *now)
                      json_text(item, "lastError"));
 }
 
-/* Where only one waits, it waits for nobody else. */
+/* A single waiting run waits for no other run. */
 static void draw_namespaces(struct picture *picture, const cJSON *now, size_t most)
 {
         const cJSON *item;

@@ -12,16 +12,16 @@
 /* What is printed from now on looks so, where colours are wanted. */
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
-bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
+bool ctl_wants_colour(void); /* the output is a terminal with colours, and NO_COLOR is not set */
 
-/* A line for people, of texts that others wrote: what a terminal would obey is escaped. */
+/* Prints a line for people; control characters in texts of others are escaped. */
 void ctl_line(const char *format, ...) _printf_(1, 2);
 /* JSON, with what a terminal would obey in its texts as \uXXXX. */
 void ctl_put_json(const char *json);
 int ctl_print_json(const cJSON *answer); /* 0; -1: no memory, and {} was printed */
 void ctl_print_yaml(const cJSON *answer);
-/* Tells what was done: prints a line, or for programs the answer (may be NULL), to which it adds the members done and
- * message. Returns the exit code. */
+/* Reports what was done: prints a line, or for programs the answer (may be NULL) with the members done and
+ * message added. Returns the exit code. */
 int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
 
 /* Says what failed; returns the exit code. */

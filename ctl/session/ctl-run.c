@@ -102,8 +102,8 @@ static char *path_of_created(const char *collection, const cJSON *object)
         return format_string("%s/%s", collection, metadata_text(object, "name"));
 }
 
-/* Where a former version was not seen, the request alone tells what was to change; a patch of a confidential
- * object is recorded as it was sent. */
+/* If the former version was not seen, only the request shows the change; a patch of a confidential object is
+ * recorded as it was sent. */
 static void print_change(const cJSON *before, const cJSON *line, bool is_new)
 {
         const cJSON *after = json_member(line, "received");
@@ -266,7 +266,7 @@ struct server {
         char *kubeconfig;
 };
 
-/* file: may be NULL. account: "namespace/name" of the service account that the handler is to be; NULL: none. */
+/* file: may be NULL. account: "namespace/name" of the service account that the handler is to be; NULL if there is none. */
 _noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *token,
                                    const char *namespaces, const char *file, const char *account, int output,
                                    pid_t parent)
@@ -294,7 +294,7 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
         _exit(127);
 }
 
-/* It says its address when it is ready, and closes its output when it cannot be. */
+/* The server prints its address when it is ready, and closes its output if it cannot start. */
 static bool await_server(int fd)
 {
         char byte;

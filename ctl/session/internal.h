@@ -37,11 +37,11 @@ struct session {
         struct message *settling; /* the DONE of a run that goes on */
         sd_event_source *again;
         char *access_folder; /* what the handler is given for itself */
-        bool has_token;      /* of the service account that it is to have */
+        bool has_token;      /* of the handler's service account */
         struct tty *tty;     /* NULL: the handler gets no terminal */
         bool started, stopping;
         int exit_code;
 };
 
-/* session-config.c: tells a process its configuration. 0 or a negative errno. */
+/* session-config.c: sends a process its configuration. 0 or a negative errno. */
 int session_configure(struct session_process *process);

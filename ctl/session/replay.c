@@ -86,7 +86,7 @@ static bool has_watch(const struct replay *replay, const char *name)
         return false;
 }
 
-/* As handlers are told; of schedules and `startup` as well. */
+/* The action as handlers see it, also for schedules and `startup`. */
 static bool recorded_action(const char *name, enum run_action *ret)
 {
         *ret = ACTION_RECONCILE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processes of a session are told. */
+/* The configuration messages of a session's processes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ struct session_options {
         bool apply;           /* writes are kept */
         bool tty;             /* the handler gets our terminal, */
         char *const *command; /* or this in its place; NULL */
-        bool follow;          /* what waits for its children goes on until it ends */
+        bool follow;          /* runs that wait for children go on until they end */
 };
 
 /* What is run again: everything as it was recorded. */
@@ -39,8 +39,8 @@ void session_use_kubeconfig(struct session *session,
                             const char *path); /* borrowed; NULL: the configuration's */
 const char *session_folder(const struct session *session);
 
-/* Runs the handler for each object. Returns an exit code after having said why, 0 when all runs have ended,
- * however that was. */
+/* Runs the handler for each object. Returns 0 when all runs have ended, with or without success, else an exit
+ * code whose reason was printed. */
 int session_run(struct session *session);
 int session_replay(struct session *session, const struct session_replay *replay, size_t count);
 /* The JSON lines of all runs so far, owned by the caller. */

@@ -32,7 +32,7 @@ static const char as_command[] = WITH_ENVIRONMENT "exec \"$@\"\n";
 static const char as_handler[] = WITH_ENVIRONMENT "cd / && exec \"$@\" <\"$0/request\" >\"$0/answer\"\n";
 
 struct tty {
-        char **argument;  /* of what has the terminal */
+        char **argument;  /* of the program that has the terminal */
         int asked, ended; /* named pipes. Both sides are open here, so that opening them holds up nobody */
         sd_event_source *source;
         const char *folder;

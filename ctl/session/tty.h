@@ -14,7 +14,7 @@
 
 struct tty;
 
-/* `command` runs in the handler's place, with all three streams on the terminal; NULL: none. It, the session's folder and the
+/* `command` runs in the handler's place, with all three streams on the terminal; NULL if there is none. It, the session's folder and the
  * watch are borrowed. 0 or a negative errno. */
 int tty_open(sd_event *event, const char *folder, const struct config_watch *watch, char *const *command,
              struct tty **ret);
@@ -22,4 +22,4 @@ void tty_close(struct tty *tty); /* kills what runs. NULL is allowed, here and b
 
 int tty_replace_handler(const struct tty *tty, struct record_watch *watch); /* 0 or -ENOMEM */
 bool tty_is_busy(const struct tty *tty);
-bool tty_take_end(struct tty *tty, pid_t pid, int status); /* false: that is another process */
+bool tty_take_end(struct tty *tty, pid_t pid, int status); /* false if that is another process */

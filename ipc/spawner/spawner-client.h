@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The supervisor's side of its spawner. What a process may not do (seccomp, Landlock) what it starts may not
- * do either, for ever; workers run handlers, which must be free; so a supervisor that can start no program
+ * do either, forever; workers run handlers, which must be free; so a supervisor that can start no program
  * needs somebody who can: a process of a few hundred lines that does nothing else, knows our own programs by
  * number, and starts no others. The kernel makes its children the supervisor's own (CLONE_PARENT): the
  * supervisor reaps and signals them, is their parent when it dies, and has their channels.
@@ -17,16 +17,16 @@
 
 /* 0, also when it runs already; or negative errno. */
 int spawner_start(const char *log_target);
-pid_t spawner_pid(void);  /* 0: there is none */
+pid_t spawner_pid(void);  /* 0 if there is none */
 void spawner_ended(void); /* the spawner has been reaped */
-/* Waits a little until it can be reaped: its channel is closed before. */
+/* Closes its channel, and waits a little until it can be reaped. */
 void spawner_await_end(void);
 void spawner_stop(void); /* kills and reaps it */
 bool spawner_is(pid_t pid);
 
-/* Starts the program with these arguments behind its name. fd becomes its channel, or its standard error
- * where it is only asked something; the caller keeps its own. -ECONNRESET, -ETIMEDOUT: the spawner has
- * failed, and is of no more use. */
+/* Starts the program with these arguments after its name. fd becomes its channel, or its standard error for a
+ * program that only answers a question; the caller keeps its own descriptor. -ECONNRESET, -ETIMEDOUT: the
+ * spawner has failed and cannot be used any more. */
 int spawner_run(enum spawner_program program, bool asked, const char *const *argument, int fd,
                 pid_t *ret_pid);
 /* Whether this user could read the path: 1, 0 or negative errno. */

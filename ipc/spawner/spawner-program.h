@@ -20,7 +20,7 @@ enum spawner_program {
 struct spawner_program_info {
         const char *folder, *binary;
         bool keeps_user_rights; /* may start programs as other users, if we may */
-        bool needs_environment; /* also when it is only asked something: it looks for a kubeconfig */
+        bool needs_environment; /* also if it only answers a question, since it looks for a kubeconfig */
 };
 
 /* NULL: there is no such program. */
@@ -37,5 +37,5 @@ struct spawner_request {
 
 struct spawner_answer {
         uint32_t serial;
-        int32_t result; /* a pid, what is true (1) or not, or a negative errno */
+        int32_t result; /* a pid, 1 or 0 as an answer, or a negative errno */
 };

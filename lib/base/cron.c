@@ -54,7 +54,7 @@ static int refuse_item(const struct field *field, const char *item, struct error
                 item, field->title, field->min, field->max, field->names ? ", a name of three letters" : "");
 }
 
-/* Returns where the number or the name ends; NULL: there is none. */
+/* Returns where the number or the name ends; NULL if there is none. */
 static const char *read_cron_number(const struct field *field, const char *text, unsigned *ret)
 {
         size_t digits = strspn(text, "0123456789");
@@ -73,7 +73,7 @@ static const char *read_cron_number(const struct field *field, const char *text,
         return text + digits;
 }
 
-/* "*", "5", "1-5", "*" or "1-5" with "/2" behind it. */
+/* "*", "5" or "1-5"; "*" and "1-5" may have "/2" after them. */
 static int read_cron_item(const struct field *field, const char *item, uint64_t *set, struct error *error)
 {
         static const struct field step_field = {"step", 1, 999, NULL, 0};

@@ -26,7 +26,7 @@ static const struct unit *unit_find(const char *name, size_t length)
         return NULL;
 }
 
-/* One <number><unit>; *position moves behind it. The fraction is kept in millionths. */
+/* One <number><unit>; *position moves past it. The fraction is kept in millionths. */
 static int parse_part(const char **position, uint64_t *total)
 {
         const char *p = *position, *name;

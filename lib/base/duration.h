@@ -13,7 +13,7 @@
 #define USEC_INFINITY   UINT64_MAX
 
 /* Parses one or more of <number><unit>, unit one of us, ms, s, m, h, d; the number may have a fraction
- * ("1.5s"). Returns 0, -EINVAL when it is none, -ERANGE when it does not fit. */
+ * ("1.5s"). Returns 0, -EINVAL if the text is no duration, -ERANGE if it does not fit. */
 int duration_parse(const char *string, uint64_t *ret_usec);
 
 /* Writes the shortest exact form ("1h30m", "250ms", "0s"); returns `buffer`. 64 bytes are always enough. */
@@ -21,12 +21,12 @@ const char *duration_format(uint64_t usec, char *buffer, size_t size);
 
 /* CLOCK_BOOTTIME: for timers and deadlines; comparable between processes of one machine. */
 uint64_t clock_boottime_usec(void);
-/* CLOCK_MONOTONIC: for what ends with this process; it stands still while the machine sleeps. */
+/* CLOCK_MONOTONIC: for times within this process; the clock stops while the machine sleeps. */
 uint64_t clock_monotonic_usec(void);
 /* CLOCK_REALTIME: for what is kept across restarts. */
 uint64_t clock_realtime_usec(void);
 
-/* Durations by size, as OpenMetrics tells them. A plain value: zeroed, it is empty. */
+/* A histogram of durations, as in OpenMetrics. A plain value: empty if zeroed. */
 #define HISTOGRAM_BUCKETS 14
 
 struct histogram {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * SipHash-1-3 with 128 bits (Aumasson and Bernstein), a keyed function: one who does not know the key can predict nothing of
- * it, not even that two inputs give the same. It stands in a header as most inputs are a few words. The test has the vectors of
- * the reference implementation too, which are for 2 and 4 rounds. With those a watcher would take 11 % longer for the event of a
- * 2 KB object than with XXH3, with these 6 %.
+ * SipHash-1-3 with 128 bits (Aumasson and Bernstein), a keyed function: one who does not know the key can predict
+ * nothing of it, not even that two inputs give the same. It is in a header because most inputs are a few words.
+ * The test has the vectors of the reference implementation too, which are for 2 and 4 rounds. With those a
+ * watcher would take 11 % longer for the event of a 2 KB object than with XXH3, with these 6 %.
  */
 #include <endian.h>
 #include <stddef.h>

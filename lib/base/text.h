@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A growing byte buffer, always NUL-terminated behind its last byte, and a writer of JSON on top of it (for
+ * A growing byte buffer, always NUL-terminated after its last byte, and a writer of JSON on top of it (for
  * programs that must not link a JSON parser).
  *
  * Growth doubles; a failed allocation sets `failed`, keeps what was there, and makes every later append a
@@ -45,7 +45,7 @@ int text_json_bytes(struct text *text, const char *bytes, size_t size);
                        ELEMENTS(((const char *const[]){__VA_ARGS__})))
 int text_json_fill(struct text *text, const char *pattern, const char *const *value, size_t count);
 
-/* Members of a JSON object. Each is written with a comma behind it; the last one is taken
+/* Members of a JSON object. Each is written with a comma after it; the last one is taken
  * back by json_close(). */
 void json_string(struct text *json, const char *name, const char *value); /* NULL: "" */
 void json_uint64(struct text *json, const char *name, uint64_t value);
@@ -53,9 +53,9 @@ void json_bool(struct text *json, const char *name, bool value);
 /* bracket: "}" or "]," and the like. */
 void json_close(struct text *json, const char *bracket);
 
-/* Escapes in the texts of JSON, for those who read it with a tree (json/) and those who read it without
- * (store/). *at: behind a backslash; moved behind the escape, of a surrogate pair behind both. A lone surrogate is
- * U+FFFD, as in Go. *ret: the code point, which may be 0. -EBADMSG: it is no escape. */
+/* Decodes an escape of a JSON string. *at: the byte after the backslash; moved past the escape, or past both of
+ * a surrogate pair. A lone surrogate is U+FFFD, as in Go. *ret: the code point, which may be 0. -EBADMSG: it is
+ * no escape. */
 int json_escape_decode(const char **at, const char *end, unsigned *ret);
 /* As UTF-8: no more than 4 bytes, and never more than its escape has. Returns how many. */
 size_t utf8_encode(unsigned code, char *out);
@@ -83,7 +83,7 @@ bool ends_with(const char *text, const char *end);
 size_t utf8_sequence(const char *bytes, size_t size);
 
 /* Whether brackets ([ and {) are nested deeper than any sane document nests them: libyaml takes quadratic
- * time over them. Those inside of texts are counted too, as nobody has so many. */
+ * time over them. Brackets inside strings are counted too, as nobody has that many. */
 #define BRACKETS_MAX 64
 bool text_nests_too_deep(const char *string);
 
@@ -96,11 +96,10 @@ static inline const char *counted(uint64_t count, const char *one, const char *m
 /* As printf() writes it; the caller owns it. NULL on lack of memory. */
 char *format_string(const char *format, ...) _printf_(1, 2);
 
-/* *place becomes a copy of the text, and what it was is freed. -ENOMEM: it is left as it was. */
+/* Replaces the text at *place by a copy, and frees the old one. -ENOMEM: nothing has changed. */
 int text_replace(char **place, const char *text);
 
 #define _cleanup_text_ _cleanup_(text_done)
 
-/* How many letters must be typed otherwise (Levenshtein), for words that are nearly right; SIZE_MAX: too
- * long a word to tell. */
+/* The distance of two words in letters (Levenshtein), to suggest similar words; SIZE_MAX if a word is too long. */
 size_t word_distance(const char *a, const char *b);

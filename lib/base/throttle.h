@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Until when a server wants to be left alone: as a whole (resource ""), or as far as one of its resources
- * goes
- * ("apps/deployments", "/pods"). A few at once; when there are more, the one that ends first is forgotten.
- */
+/* Until when a server asks us to wait: with all requests (resource ""), or with those to one resource
+ * ("apps/deployments", "/pods"). A few entries; when there are more, the one that ends first is forgotten. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +17,7 @@ struct throttles {
 
 /* Whether it is news: the longer wish counts. */
 int throttle_note(struct throttles *throttles, const char *resource, uint64_t until);
-/* For a request to this resource: the server's own wish counts as well. 0: nothing is known. */
+/* Until when requests to this resource wait, also because of a wish for the whole server; 0 if there is none. */
 uint64_t throttle_until(const struct throttles *throttles, const char *resource);
-/* When the first of them ends that has not ended at `now`; 0: none. */
+/* When the first of them ends that has not ended at `now`; 0 if there is none. */
 uint64_t throttle_next_end(const struct throttles *throttles, uint64_t now);

@@ -10,7 +10,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 
-/* Exactly so many digits; *p moves behind them. */
+/* Exactly this many digits; *p moves past them. */
 static bool take_digits(const char **p, int digits, int *ret)
 {
         *ret = 0;

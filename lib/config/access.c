@@ -24,7 +24,7 @@ bool config_gives_access(const struct config *config)
         return false;
 }
 
-/* ---- what the credential process is told */
+/* ---- the configuration of the credential process */
 
 static bool is_separate(const struct config_watch *watch)
 {
@@ -104,7 +104,7 @@ static int allow(const char *path, const uid_t *user, size_t count, unsigned rig
         return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* Where everybody may search already there is nothing to allow. */
+/* If everybody may search the folder already, nothing has to be allowed. */
 static int allow_search(const char *path, const uid_t *user, size_t count, struct error *error)
 {
         struct stat st;

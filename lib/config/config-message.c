@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration as children are told of it. Everything is borrowed from it. */
+/* The configuration messages of the children. Everything is borrowed from the configuration. */
 #include "config/config-message.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A configuration as children are told of it; texts are borrowed from it. */
+/* The configuration messages of the children; texts are borrowed from the configuration. */
 #include "config/config.h"
 
 /* The list is the caller's (free); NULL on lack of memory. */

@@ -5,5 +5,5 @@
 
 const struct config_watch *config_watch_find(const struct config *config, const char *name); /* or NULL */
 bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
-/* The watch does not want its finalizer: it is taken off where it is left over. */
+/* The watch does not want its finalizer: a leftover one is taken off. */
 bool config_releases(const struct config_watch *watch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration's files: found, parsed, merged, judged as one. */
+/* Finds, parses, merges and checks the files of a configuration. */
 #include "config/config.h"
 
 #include <dirent.h>
@@ -125,7 +125,7 @@ static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
 {
         yaml_node_t place = {.start_mark = parser->problem_mark};
 
-        /* libyaml does not say so everywhere; every other error has a text. */
+        /* libyaml does not set this error everywhere; every other error has a text. */
         if (parser->error == YAML_MEMORY_ERROR || !parser->problem) {
                 reader->out_of_memory = true;
                 return;
@@ -135,7 +135,7 @@ static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
                     parser->context ? parser->context : "");
 }
 
-/* Nothing in a file is left unread without a word. */
+/* What is not read is reported. */
 static void refuse_more(struct reader *reader, yaml_parser_t *parser)
 {
         yaml_document_t document;

@@ -28,7 +28,7 @@ struct config_handler {
         char *kubernetes_account;   /* a service account, whose token is asked for; NULL */
         char *kubernetes_namespace; /* the account's namespace; NULL: the operator's own */
         enum handler_kind kind;
-        char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
+        char **serve; /* until the file is checked; then it moves to `exec`, and `kind` records it */
         size_t serve_count;
         char *plugin;             /* likewise: the file is exec[0] then */
         unsigned parallel;        /* requests that one process of `serve` has at a time; default 1 */
@@ -42,7 +42,7 @@ struct config_handler {
         uint64_t request_max;     /* bytes; default 32 MiB */
         unsigned limit_pids;      /* processes and threads; 0: no limit */
         uint64_t user_pids;       /* processes of its user, together; 0: no limit, or no user */
-        char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
+        char *version;      /* any text (${NAME} is replaced); another text means another handler; NULL */
         char *user;         /* as whom it runs; NULL: as the operator */
         char *home;         /* the user's home */
         unsigned uid, gid;  /* likewise */
@@ -77,7 +77,7 @@ enum on_missed { ON_MISSED_ONCE, ON_MISSED_SKIP };
 /* What follows when the handler of `startup` fails. */
 enum startup_failure { STARTUP_RETRY, STARTUP_FATAL };
 
-/* A kind of objects that those of a watch own. */
+/* A kind of objects that objects of a watch own. */
 struct config_owned {
         char *api_version, *kind, *label_selector;
         char *names; /* jq, of `related`: only those that it names; NULL = all */
@@ -118,19 +118,19 @@ struct config_watch {
         size_t namespace_count;
         char *label_selector, *field_selector; /* "" = none */
         bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
-        bool confidential; /* Secrets, and what the configuration says: nothing of them goes to a disk */
-        bool required;     /* default true: a resource that is not served counts as trouble */
+        bool confidential; /* Secrets, and kinds that the configuration marks: their content never goes to a disk */
+        bool required; /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
         bool finalizer;        /* objects are held until `finalize` has succeeded */
         char *ready_condition; /* the type of a condition in the object's status that tells how its runs go;
                                   "" */
         bool events;           /* Events about failures; default true */
         bool children_force;   /* fields of children are taken over from others; default false */
-        bool children_adopt;   /* objects of nobody are taken as children; default false */
+        bool children_adopt;   /* objects without an owner are taken as children; default false */
         bool children_events;  /* Events about children that are created, deleted, adopted or released */
         enum trigger trigger;
         char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
-        char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
+        char *filter;         /* jq: objects for which it is false are not selected; "" = all are */
         unsigned concurrency; /* at most this many runs at once; default: config_at_once() */
         bool serial;          /* the file sets it to 1: one run begins when the one before it is over */
         struct config_handler handler;
@@ -139,7 +139,7 @@ struct config_watch {
         unsigned quarantine_after;                 /* crashes without a success; default 3 */
         uint64_t quarantine_usec;                  /* default 1h */
         unsigned retry_attempts;      /* failures in a row, then it waits for a change; 0 = no limit */
-        uint64_t retry_throttle_usec; /* default 1s: what onUnrecoverable: throttle counts in */
+        uint64_t retry_throttle_usec; /* default 1s: the unit of onUnrecoverable: throttle */
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
@@ -147,7 +147,7 @@ struct config_watch {
         enum prune children_prune; /* children that are left out, after or before others are ready */
         uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */
-        bool unselected;  /* the handler is told of objects that are not selected any more; default false */
+        bool unselected;  /* the handler learns of objects that are not selected any more; default false */
         bool allow_fatal; /* the handler may end the operator: exit status 70 */
         uint64_t deadline_usec;                            /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
@@ -161,15 +161,15 @@ struct config_watch {
         enum startup_failure startup_failure;
         char **related_namespace; /* of OWN_SCHEDULE and OWN_STARTUP: where related objects are; patterns */
         size_t related_namespace_count;
-        unsigned line;      /* where it stands, for later errors */
+        unsigned line;      /* file and line, for later errors */
         char *file, *place; /* place: "watches[0]", "watches[0].owns[0]" */
 };
 
 struct config {
         char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
-        char **former; /* names that the operator had before: what it has noted under them is its own */
+        char **former;       /* former names of the operator: its notes under them are its own */
         size_t former_count;
-        char *namespace;       /* of the objects of its own; NULL: it needs none, or it is unknown */
+        char *namespace; /* namespace of the operator's own objects; NULL if it needs none, or it is unknown */
         char *former_names;    /* the same, with commas between them; "" */
         char *kubeconfig;      /* "" = default search */
         char *kubeconfig_file; /* where cluster.kubeconfig was set; "" with the default search */
@@ -218,14 +218,14 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
 bool config_has_errors(const struct config_problems *problems); /* more than warnings */
 /* As many objects as the handlers of all workers can be at work on, without `concurrency`. */
 unsigned config_at_once(const struct config *config, const struct config_watch *watch);
-/* "schedule", "startup" or "": what handlers are told for the action "reconcile". */
+/* "schedule", "startup" or "": the action that handlers see in the place of "reconcile". */
 const char *config_own_action(const struct config_watch *watch);
 /* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);
-/* One more, found later. line: 0 for that of the watch; key: below the watch's place. The text begins with the watch's
- * name. It is left out for lack of memory. */
+/* Adds a problem that was found later. line: 0 for the watch's line; key: below the watch. The text begins with
+ * the watch's name. Without memory the problem is dropped. */
 void config_problem_add(struct config_problems *problems, const struct config_watch *watch, unsigned line,
                         bool warning, const char *key, const char *format, ...) _printf_(6, 7);
 /* "file:line: key: text" into `line`. */

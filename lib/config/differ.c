@@ -6,7 +6,7 @@
 
 #include "config/table.h"
 
-/* How the lists of the configuration lie in memory: a pointer to the items, and their number behind it. */
+/* How the lists of the configuration lie in memory: a pointer to the items, and their number after it. */
 struct list {
         const char *item;
         size_t count;

@@ -16,7 +16,7 @@ struct reader {
         yaml_document_t *document;
         bool out_of_memory;
         int system_error; /* negative errno: a file could not be read; 0 */
-        /* Where each scalar of the document itself was set: two files must not contradict each other. */
+        /* Where each top-level scalar was set: two files must not contradict each other. */
         struct place {
                 char *key, *file;
                 unsigned line;

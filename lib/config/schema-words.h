@@ -5,9 +5,8 @@
  * man/reconciled.yaml.5 says more.
  */
 struct config_words {
-        const char *key; /* "watches[].handler.timeout"; NULL ends the list */
-        const char
-                *text; /* defaults and bounds stand in lib/config/table.c and in the defaults of config.c */
+        const char *key;  /* "watches[].handler.timeout"; NULL ends the list */
+        const char *text; /* defaults and bounds are in lib/config/table.c and in the defaults of config.c */
 };
 
 extern const struct config_words config_words[];

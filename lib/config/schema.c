@@ -25,7 +25,7 @@
 #define SIZE_PATTERN     "^[0-9]+([KMGT]iB?)?$"
 #define MILLI_PATTERN    "^[0-9]{1,7}(m|\\.[0-9]{1,3})?$"
 
-/* The build ends here: a schema that is not whole is none. */
+/* Fails the build: a schema must be complete. */
 static void _noreturn_ give_up_schema(const char *why, const char *key)
 {
         fprintf(stderr, "config-schema: %s: %s\n", key, why);

@@ -14,7 +14,7 @@
 #include "config/read/problem.h"
 #include "object/bookkeeping.h"
 
-#define ID_MAX 53 /* with ".finalizer" behind it: the API server's limit for the part behind the slash */
+#define ID_MAX 53 /* with ".finalizer" after it: the API server's limit for the part after the slash */
 
 /* ---- checking */
 
@@ -108,7 +108,7 @@ static bool is_sibling(const struct config_watch *a, const struct config_watch *
         return !a->owner && !b->owner && !a->own && !b->own && config_is_of_kind(a, b);
 }
 
-/* The next type behind `last`, in the order of the alphabet: that of the file says nothing. */
+/* The type that follows `last` in alphabetical order: the order of the file must not matter. */
 static const char *next_condition(const struct config *config, const struct config_watch *watch,
                                   const char *last)
 {

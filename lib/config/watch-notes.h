@@ -5,6 +5,6 @@
 
 /* Once all watches are read: their finalizer_key, children_key and conditions. 0, -ENOMEM. */
 int config_name_notes(struct config *config);
-/* One watch beside those before it. */
+/* Checks one watch against those before it. */
 void check_id(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void notes_done(struct config_watch *watch);

@@ -45,7 +45,7 @@ static const struct key *find_key(const struct key_table *table, const char *nam
 
 /* ---- values */
 
-/* true, and told: behind a NUL ("a\\0b") nobody would see the rest of the text. */
+/* True if there is a NUL ("a\\0b"), which is reported: it would hide the rest of the text. */
 static bool holds_nul(struct reader *reader, const yaml_node_t *node, const char *path)
 {
         const char *text = node_text(node);
@@ -248,7 +248,7 @@ static void read_choice(struct reader *reader, const yaml_node_t *node, const ch
         problem_add(reader, node, false, path, "\"%s\" is none of: %s", text ? text : "", words);
 }
 
-/* place: a list of struct config_owned, its length behind it. */
+/* place: a list of struct config_owned, its length after it. */
 static void read_kinds(struct reader *reader, yaml_node_t *node, const char *path,
                        const struct key_table *keys, struct config_owned **place)
 {
@@ -287,8 +287,8 @@ static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, cons
         return false;
 }
 
-/* place: a list of struct config_pair, its length behind it. A name that stands there twice is told; "" and
- * nothing at all are empty values. */
+/* place: a list of struct config_pair, its length after it. A duplicate name is reported; "" and a missing
+ * value are empty values. */
 static void read_pairs(struct reader *reader, yaml_node_t *node, const char *path,
                        struct config_pair **place)
 {

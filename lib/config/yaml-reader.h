@@ -9,4 +9,4 @@ struct key_table;
  * it is added to the problems, and reading goes on. */
 void read_mapping(struct reader *reader, yaml_node_t *node, const char *path, const struct key_table *table,
                   void *target);
-void places_done(struct reader *reader); /* at the end: where each scalar was set */
+void places_done(struct reader *reader); /* where each scalar was set, for the end */

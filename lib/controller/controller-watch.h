@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A watch as the controller knows it: a place in an array that never moves. The caller reads it for status
- * and metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch
- * stands in the ledger.
+ * A watch as the controller knows it: a place in an array that never moves. The caller reads it for status and
+ * metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch is in the
+ * ledger.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ struct handled {
         uint64_t sequence;
 };
 
-/* The trouble of a watch, as one source reports it. */
+/* The trouble of a watch that one source reports. */
 struct watch_trouble {
         enum watch_health health;
         uint64_t since_realtime, failures;
@@ -50,8 +50,8 @@ struct refusal {
         struct watch_trouble trouble;
 };
 
-/* Which rows due/retry.c makes due. The ledger has the numbers of the last two, and the wider one is the
- * greater. */
+/* Which rows due/retry.c makes due. The numbers of the last two are in the ledger; a greater number covers more
+ * rows. */
 enum retry_scope {
         RETRY_NOTHING,
         RETRY_REFUSED, /* those that wait for the server */
@@ -64,7 +64,7 @@ enum retry_scope {
 /* A walk over the rows of a watch, page by page. */
 struct retry_walk {
         enum retry_scope scope;
-        char *key, *uid; /* of the last row that it has visited; NULL: of none */
+        char *key, *uid; /* the last row that it has visited; NULL if none */
         uint64_t due; /* number of rows that it has made due: each comes a bit later than the one before */
 };
 
@@ -72,7 +72,7 @@ struct retry_walk {
 struct watch_uninstall {
         bool asked;         /* the watcher, for all of its objects and for those that it does not select */
         char *unseen;       /* why not all of those could be looked at; "" = they were; NULL: not yet */
-        bool swept, walked; /* the store; and the ledger behind it, whose last row this was: */
+        bool swept, walked; /* the store, then the ledger, whose last visited row was: */
         char *key, *uid;
 };
 
@@ -80,12 +80,12 @@ struct watch {
         struct controller *controller;
         void *userdata;    /* the caller's */
         bool is_up;        /* its watcher takes messages */
-        bool awaits_token; /* nothing of it runs before its handler has a credential */
+        bool awaits_token; /* none of its runs begins before its handler has a credential */
         enum watch_health health;
         const struct config_watch *config;
         uint64_t started;            /* by the ledger's clock */
         bool synced, checked, swept; /* swept: its watcher has announced all */
-        bool other_cluster;          /* than the one that its rows belong to: no deletion is found */
+        bool other_cluster;          /* than the one that its rows belong to: deletions are not looked for */
         uint64_t synced_realtime;    /* the last list, or recovery */
         uint64_t objects, generation;
         uint64_t epoch, epoch_since; /* by the ledger's clock (change/epoch.h) */
@@ -94,18 +94,19 @@ struct watch {
         bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t credit_given, credit_used;
         uint64_t credit_runs,
-                credit_monotonic; /* runs that have ended since there was none, and when some was given */
+                credit_monotonic; /* runs that have ended since the credit was used up; and when credit was
+                                   * given last */
         /* OWED pages: where the next one begins. */
         bool owed_streaming;
         bool owes_nothing; /* the ledger knew none of its objects when its watcher began */
         char *owed_key, *owed_uid;
-        struct handled *handled; /* to be told after the commit */
+        struct handled *handled; /* to be reported after the commit */
         size_t handled_count;
         uint64_t successes, failures_total;
         struct watch_metrics metrics;
         uint64_t pace_usec; /* how long its runs take, by the last ones */
         bool pace_known;
-        uint64_t spread_usec; /* of the next resyncs, and for how many more */
+        uint64_t spread_usec; /* jitter of the next resyncs, and for how many more */
         unsigned spread_left;
         struct related_cursor **related; /* change/related-changes.c */
         size_t related_count, related_room, related_turn;
@@ -140,12 +141,12 @@ int watch_take(struct controller *controller, const struct config_watch *config,
 void watch_fill(struct watch *watch, const struct config_watch *config); /* as at a start; frees nothing */
 
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
- * under way anyway. */
+ * in flight anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);
 
 /*
  * What a watch remembers of single objects while the operator lives. There may be as many marks as objects, so
- * they are a tree of tsearch(), ordered by a hash that stands for key and UID. NULL is a set without marks.
+ * they are a tree of tsearch(), ordered by a hash of key and UID. NULL is an empty set.
  */
 struct mark {
         uint64_t hash;

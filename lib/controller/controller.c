@@ -40,7 +40,7 @@ int controller_init(struct controller *controller, const struct controller_effec
         return 0;
 }
 
-/* Above all that a watch has: each gives up what is its own. */
+/* Above all parts of a watch: each part releases what it owns. */
 static void watch_empty(struct watch *watch)
 {
         handled_forget(watch);
@@ -202,7 +202,7 @@ static int commit_again(struct controller *controller)
 
 /* ---- the turn */
 
-/* A run that is due while nobody is free for it waits for a worker, not for a timer that would fire for ever.
+/* A run that is due while nobody is free for it waits for a worker, not for a timer that would fire forever.
  */
 static void arm_queue(struct controller *controller)
 {
@@ -246,7 +246,7 @@ void controller_settle(struct controller *controller)
         arm_queue(controller);
 }
 
-/* One portion of each; the end of the turn asks for the next ones. */
+/* Does one portion of each; the end of the turn asks for the next one. */
 void controller_idle(struct controller *controller)
 {
         if (controller->is_ending)

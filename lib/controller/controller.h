@@ -53,7 +53,7 @@
 /* So many keys in one message are looked up in one transaction. */
 #define CROWD SIZE(16, 2)
 
-#define RUNS_AT_ONCE   16 /* that have no handler yet: a worker has at most so many */
+#define RUNS_AT_ONCE   16 /* a worker has at most this many runs without a handler yet */
 #define GIVEN_MAX      (WINDOW_MAX > RUNS_AT_ONCE ? WINDOW_MAX : RUNS_AT_ONCE) /* in a worker */
 #define CHILD_NEWS_MAX 1000 /* as many children as an object may have */
 
@@ -63,14 +63,14 @@ struct assignment {
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
         bool is_first_of_time;   /* of a schedule: schedule_give() */
         uint64_t reloads, epoch; /* when it was given out */
-        uint64_t attempt;        /* as the handler is told */
+        uint64_t attempt;        /* as the handler sees it */
         bool aside;              /* it waits for the API server, and the worker is free for others */
         bool first_of_watch; /* ... or for its process, and the worker begins no other run of its watch */
         bool answered;       /* ... and its handler is over */
         uint64_t since;      /* CLOCK_BOOTTIME: when the worker was given it */
         uint64_t expected_usec, took_usec;
         unsigned place; /* the caller's */
-        /* Changes of children that came while it was under way: at its end those are dropped that it made itself. */
+        /* Changes of children that came while it was in flight: at its end those are dropped that it made itself. */
         struct child_news {
                 uint64_t version;
                 unsigned watch;
@@ -83,15 +83,15 @@ struct worker {
         struct controller *controller;
         bool is_up; /* told by the caller: it takes messages */
         bool filling;
-        /* In the order in which they were given. The handler of the first that is not aside is at work; those behind it have
-         * none yet. */
+        /* In the order in which they were given. The handler of the first run that is not aside is at work;
+         * later runs have no handler yet. */
         struct assignment given[GIVEN_MAX];
         size_t given_count, aside_count;
         uint64_t expected_usec;    /* of those that are not aside */
         uint64_t started_boottime; /* since when the first of these is the first */
 };
 
-/* The caller is to call these inputs later. */
+/* The caller must call these inputs later. */
 enum controller_wake {
         WAKE_QUEUE,  /* controller_settle() */
         WAKE_COMMIT, /* controller_commit_time() */
@@ -100,19 +100,19 @@ enum controller_wake {
 };
 
 struct controller_effects {
-        /* controller_settle() is to be called when what is there has been told. */
+        /* controller_settle() must be called after the messages that have arrived. */
         void (*settle)(void *userdata);
         /* at: CLOCK_BOOTTIME; UINT64_MAX: not any more. A later call for the same one replaces it. */
         void (*wake)(void *userdata, enum controller_wake what, uint64_t at);
-        /* controller_idle() is to be called when nothing else is to be done. */
+        /* controller_idle() must be called when there is nothing else to do. */
         void (*idle)(void *userdata);
-        /* owed_page() is to be called, behind all messages that are there. */
+        /* owed_page() must be called, after all messages that have arrived. */
         void (*next_page)(void *userdata, struct watch *watch);
         /* To a worker, between two calls of `batch`. */
         void (*batch)(void *userdata, struct worker *worker, bool begins);
         void (*run)(void *userdata, struct worker *worker, struct assignment *given,
                     const struct message_run *run);
-        /* A run that was sent is over, and the ledger does not have that yet. True: it should be committed. */
+        /* A run has ended that is not in the ledger yet. True if the ledger should be committed. */
         bool (*ended)(void *userdata, struct worker *worker, const struct assignment *given, bool has_begun);
         void (*committed)(void *userdata);
         void (*recall)(void *userdata, struct worker *worker, const char *reason);
@@ -121,12 +121,12 @@ struct controller_effects {
         void (*handled)(void *userdata, struct watch *watch, const struct message_handled *handled);
         void (*credit)(void *userdata, struct watch *watch, uint64_t amount, bool again);
         int (*owed)(void *userdata, struct watch *watch, const struct message_owed *owed);
-        /* What refuses this watch is another thing than before: health is to be judged anew. -ENOMEM. */
+        /* The reason why the server refuses this watch has changed: health must be judged again. -ENOMEM. */
         int (*health)(void *userdata, struct watch *watch);
         /* For people. `field` ends with a NULL name, or is NULL. */
         void (*log)(void *userdata, int priority, const char *message_id, const struct log_field *field,
                     const char *text);
-        /* The operator is to end. key: "" or of the object that it ends for. The first call counts. */
+        /* Ends the operator; the first call counts. key: of the object that is the reason, or "". */
         void (*fatal)(void *userdata, int exit_code, const char *key, const char *cause);
         /* Questions. */
         bool (*has_time)(const void *userdata);                            /* this turn goes on */
@@ -152,23 +152,23 @@ struct controller {
         size_t watch_room;     /* of all places */
         struct worker *worker;
         size_t worker_count;
-        bool is_over;      /* `fatal` has left: nothing else does */
+        bool is_over;      /* `fatal` was called: no other effect is */
         bool is_ending;    /* no run begins any more */
         bool startup_over; /* nothing of this start waits for `startup` any more, also after a reload */
         int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */
         bool has_credential;   /* workers can do something */
-        bool ledger_lost;      /* what it does not know may have been handed out all the same */
-        uint64_t unsure_times; /* how often it was not known what had been under way */
+        bool ledger_lost;      /* objects that it does not know may have been handed out */
+        uint64_t unsure_times; /* number of starts after which the runs in flight were unknown */
         uint64_t reloads;      /* of the same configuration, in this life */
         uint64_t started;      /* of the operator, by the ledger's clock; a restart in place is no start */
         struct {
                 bool active; /* only finalizers are taken off; kept in the ledger (order/uninstall.c) */
-                bool told;   /* ... and that none is left */
+                bool told;   /* ... and the report that none is left */
                 uint64_t realtime, by; /* since when, and by which user */
         } uninstall;
         struct {
-                bool due;       /* something must not be told before the ledger has it */
-                bool told;      /* that it takes long */
+                bool due;       /* something must not leave before the ledger has it */
+                bool told;      /* it was reported that it takes long */
                 bool is_armed;  /* WAKE_COMMIT */
                 uint64_t since; /* CLOCK_MONOTONIC: the ledger has been busy since then; 0: it is not */
         } commit;
@@ -183,7 +183,7 @@ int controller_init(struct controller *controller, const struct controller_effec
                     size_t workers, size_t watch_room);
 void controller_done(struct controller *controller); /* queue and ledger are the caller's */
 
-/* Its watcher is gone and nothing of it runs: as at a start, but for counters and health. -EBUSY; -EAGAIN: it
+/* Its watcher is gone and none of its runs is in flight: as at a start, but for counters and health. -EBUSY; -EAGAIN: it
  * takes another turn. */
 int watch_renew(struct watch *watch);
 
@@ -191,8 +191,8 @@ int watch_renew(struct watch *watch);
 void controller_settle(struct controller *controller);
 void controller_commit_time(struct controller *controller); /* WAKE_COMMIT */
 
-/* To be called every few seconds: what is planned for a time of day keeps it when somebody sets the clock. */
+/* Must be called every few seconds: what is planned for a time of day keeps it if somebody sets the clock. */
 void controller_see_clock(struct controller *controller);
 
-/* A portion of what has time: rows that are made due, related objects, an uninstallation. */
+/* Does a portion of the work that can wait: rows that are made due, related objects, an uninstallation. */
 void controller_idle(struct controller *controller);

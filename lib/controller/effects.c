@@ -75,7 +75,7 @@ void ledger_failed(struct controller *controller, int status)
 
 void controller_tell_time(struct controller *controller, const struct controller_now *now)
 {
-        if (controller->clock_ahead == 0) /* it is looked at for the first time */
+        if (controller->clock_ahead == 0) /* this is the first look at the clock */
                 controller->clock_ahead = (int64_t)(now->realtime - now->boottime);
         controller->now = *now;
 }

@@ -6,14 +6,14 @@
 bool controller_has_time(const struct controller *controller);             /* this turn goes on */
 uint64_t controller_random(struct controller *controller, uint64_t below); /* less than that; 0 for 0 */
 
-/* controller_settle() is to come, when what is there has been told. */
+/* Calls controller_settle() later, after the messages that have arrived. */
 void controller_settle_soon(struct controller *controller);
-/* The same a moment later: where the ledger cannot be written now. */
+/* The same a moment later, if the ledger cannot be written now. */
 void controller_settle_later(struct controller *controller);
 /* field: ends with a NULL name, or is NULL; message_id may be NULL. */
 void controller_log(struct controller *controller, int priority, const char *message_id,
                     const struct log_field *field, const char *format, ...) _printf_(5, 6);
-/* The operator is to end; the first call counts. key: of the object that it ends for, or NULL. */
+/* Ends the operator; the first call counts. key: of the object that is the reason, or NULL. */
 void controller_fatal(struct controller *controller, int exit_code, const char *key, const char *format, ...)
         _printf_(4, 5);
 /* The ledger has failed; the operator ends for it. status: a negative errno. */

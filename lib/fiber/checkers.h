@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What AddressSanitizer, its search for leaks, and valgrind must be told of stacks that they have not made. Nothing at
- * all in a build without them; valgrind's own requests are a few instructions that do nothing. Private to fiber/.
+ * What AddressSanitizer, its search for leaks, and valgrind must be told of stacks that they have not made.
+ * Builds without them do nothing here; valgrind's requests are a few instructions without an effect. Private to
+ * fiber/.
  */
 #include <stddef.h>
 

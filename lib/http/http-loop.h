@@ -2,8 +2,7 @@
 #pragma once
 /*
  * A libmicrohttpd daemon (started with MHD_USE_EPOLL) as a source of an sd-event loop: in the loop's thread,
- * it runs when one of its sockets is ready, when the time is over that it waits for, and when it is asked
- * to.
+ * it runs when one of its sockets is ready, when its timeout ends, and when it is asked to.
  */
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -12,14 +11,14 @@
 
 /* Zeroed: nothing is attached. Its address must not change while a daemon is. */
 struct http_loop {
-        struct MHD_Daemon *daemon; /* borrowed; NULL: there is none */
+        struct MHD_Daemon *daemon; /* borrowed; NULL if there is none */
         sd_event_source *io, *timer, *soon;
         uint64_t (*expire)(uint64_t now_usec);
 };
 
 /* expire: is called before each run with CLOCK_MONOTONIC, and returns when it must be called again at the
  * latest (UINT64_MAX: never); NULL: there is nothing to expire. 0 or a negative errno; after an error
- * http_loop_detach() is to be called as well. */
+ * http_loop_detach() must be called as well. */
 int http_loop_attach(struct http_loop *loop, sd_event *event, struct MHD_Daemon *daemon,
                      uint64_t (*expire)(uint64_t now_usec));
 /* The daemon runs in this turn of the loop: a connection was resumed. Nothing happens where none is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See program.h. One state a program, compiled once; jq_start() begins it anew for each object. */
+/* See program.h. One state a program, compiled once; jq_start() begins it again for each object. */
 #include "jq/program.h"
 
 #include <errno.h>

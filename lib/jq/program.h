@@ -40,7 +40,7 @@ struct trigger_basis {
         bool partial;               /* only the metadata is known */
 };
 
-/* An object that is being deleted is another one, whatever the program looks at. 0; 1: the program fails on
- * this object, and its essence stands in (`error` says why). As lib/object/fingerprint.h otherwise. */
+/* A deletion changes the fingerprint, whatever the program looks at. 0; 1 if the program fails on this object,
+ * and its essence is taken instead (`error` says why). As lib/object/fingerprint.h otherwise. */
 int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
                         uint64_t *ret_fingerprint, struct error *error);

@@ -110,7 +110,7 @@ static void difference_of_arrays(struct walk *walk, const cJSON *before, const c
         }
 }
 
-/* Both are of this type, or the other one is not there. Empty ones are leaves. */
+/* Both are of this type, or one is missing. Empty ones are leaves. */
 static bool both_have_type(const cJSON *before, const cJSON *after, int type)
 {
         return ((before && (before->type & 0xff) == type && (!after || (after->type & 0xff) == type)) ||

@@ -36,7 +36,7 @@ static size_t digits(const char *text, size_t size, size_t at)
         return at - start;
 }
 
-/* How long the number is that begins here, as RFC 8259 has it. 0: there is none. */
+/* How long the number is that begins here, as RFC 8259 has it. 0 if there is none. */
 static size_t number_size(const char *text, size_t size)
 {
         size_t at = size > 0 && text[0] == '-', count = digits(text, size, at);
@@ -131,7 +131,7 @@ const char *json_text(const cJSON *object, const char *name)
         return text ? text : "";
 }
 
-/* `out` has room for all of it: what is written with escapes is longer than what it says. */
+/* `out` has enough room: a text is never longer than its escaped form. */
 static int decode_string(const char *at, const char *end, char *out, bool *ret_zero)
 {
         while (at < end) {
@@ -151,7 +151,8 @@ static int decode_string(const char *at, const char *end, char *out, bool *ret_z
         return 0;
 }
 
-/* From the opening quote to behind the closing one. 0: there is none, and *ret_where is what is wrong. */
+/* The length from the opening quote to the closing one, both included. 0 if there is no string; then *ret_where
+ * is the wrong byte. */
 static size_t string_size(const char *text, size_t size, size_t *ret_where)
 {
         for (size_t i = 1; i < size; i++) {
@@ -172,7 +173,7 @@ static size_t string_size(const char *text, size_t size, size_t *ret_where)
         return 0;
 }
 
-/* *ret_zero: it holds a NUL, and is not what it says. */
+/* *ret_zero: the text has a NUL, so as a C string it is cut. */
 static int read_json_text(struct reader *reader, char **ret, bool *ret_zero)
 {
         const char *start = reader->text + reader->position;
@@ -373,7 +374,7 @@ cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at)
         return found;
 }
 
-/* Their members may stand in any order, and be many. */
+/* The members may be in any order, and there may be many. */
 static bool equal_members(const cJSON *a, const cJSON *b)
 {
         struct json_names names;

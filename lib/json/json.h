@@ -24,8 +24,8 @@
 /* The same for an object as the API server has it, whose managedFields name each field once more. */
 #define JSON_SERVED_MAX  200000
 
-/* One value, with white space around it. -EBADMSG: it is none from the byte *ret_where on, which may be the
- * end of `text`, or of a value that more follows, or one value too many; -ENOMEM. `ret_where` may be NULL. */
+/* One value, with white space around it. -EBADMSG: invalid from the byte *ret_where on, which may be the end of
+ * `text`, or the first byte after the value, or of one value too many; -ENOMEM. `ret_where` may be NULL. */
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* Likewise, but -E2BIG: it has more than JSON_BOUNDED_MAX values. */
 int json_read_bounded(const char *text, size_t size, cJSON **ret, size_t *ret_where);
@@ -42,7 +42,7 @@ static inline void cleanup_json(cJSON **tree)
 }
 #define _cleanup_json_ _cleanup_(cleanup_json)
 
-static inline cJSON *json_member(const cJSON *object, const char *name) /* NULL: there is none */
+static inline cJSON *json_member(const cJSON *object, const char *name) /* NULL if there is none */
 {
         return cJSON_GetObjectItemCaseSensitive(object, name);
 }
@@ -56,9 +56,9 @@ static inline const char *json_text_of(const cJSON *object, const char *name)
 /* The text of a member; "": it is none, or there is none. Borrowed. */
 const char *json_text(const cJSON *object, const char *name);
 
-/* The member of this name. *at is a member that is tried first (begin with NULL), and becomes the one behind
- * what was found: a caller that asks for members in their order finds each at once, where cJSON would go
- * through all of them. NULL: there is none. */
+/* The member of this name. *at is the member that is tried first (begin with NULL); it becomes the one after
+ * the member that was found: a caller that asks for members in their order finds each at once, where cJSON
+ * would go through all of them. NULL if there is none. */
 cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at);
 /* The order of members does not matter. Numbers are equal when they are written alike. Replaces
  * cJSON_Compare(), which takes twice as long for each level. */
@@ -76,12 +76,12 @@ struct json_names {
         size_t count;
 };
 int json_names_sort(const cJSON *object, struct json_names *ret); /* 0 or -ENOMEM; of no object: none */
-const cJSON *json_names_find(const struct json_names *names, const char *name); /* NULL: there is none */
+const cJSON *json_names_find(const struct json_names *names, const char *name); /* NULL if there is none */
 void json_names_done(struct json_names *names);
 
-/* A member whose name another member of its object has as well; NULL: there is none. Sorts the names, so that an
+/* A member whose name another member of its object has as well; NULL if there is none. Sorts the names, so that an
  * object may have any number of members. 0 or -ENOMEM. Borrowed from the tree. */
 int json_find_duplicate(const cJSON *root, const cJSON **ret);
-/* Appends where the item stands in the tree: children[0].data.key. */
+/* Appends the path of the item in the tree: children[0].data.key. */
 void json_append_path(const cJSON *root, const cJSON *item, struct text *out);
 cJSON *json_new_integer(int64_t value); /* NULL: no memory */

@@ -6,7 +6,7 @@
  * (CURLOPT_*_BLOB); they are wiped when replaced.
  *
  * HTTP/1.1, one connection a watch and for each request in flight, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed;
- * connect timeout 20 s. A request with a timeout ends by it, whatever libcurl does. Accept-Encoding: identity. Buffer 512 KB (limits.md).
+ * connect timeout 20 s. A request with a timeout ends by it, whatever libcurl does. Accept-Encoding: identity. Its buffer has 512 KB.
  *
  * A transfer ends with exactly one on_done, unless it is cancelled by its owner (then with none). Callbacks
  * may start and cancel transfers, the running one included, and free the client.
@@ -27,7 +27,7 @@ struct kube_response {
         size_t body_size;
         uint64_t server_seconds;    /* its Date: since 1970; 0: it has none */
         uint64_t credential_serial; /* with which the request was made: for REFRESH after a 401 */
-        /* It was sent twice, as the connection that was kept from former requests broke before an answer came. The
+        /* The request was sent twice, because a reused connection broke before an answer came. The
          * server may have carried it out twice, and the second time may have been refused because of the first. */
         bool repeated;
 };
@@ -44,13 +44,13 @@ struct kube_request {
          * piece of a 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED).
          * Bodies of other answers are always collected (1 MiB). */
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
-        /* May be NULL. Once, when the head of a 2xx answer is complete: a watch stands before its first
-         * event. */
+        /* May be NULL. Called once, when the head of a 2xx answer is complete: the watch is established. */
         void (*on_accepted)(struct kube_transfer *transfer, void *userdata);
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         size_t body_max;
-        bool patient;              /* whatever the client's patience: nobody waits for it */
+        bool patient; /* waits as long as the server asks, whatever the client's patience: nobody
+                                    * waits for this request */
         const struct fiber *asker; /* who waits for it; NULL: no fiber */
         void *userdata;
 };
@@ -62,10 +62,9 @@ int kube_client_set_credential(struct kube_client *client, const struct message_
 bool kube_client_has_credential(const struct kube_client *client);
 uint64_t kube_client_credential_serial(const struct kube_client *client);
 const char *kube_client_server(const struct kube_client *client); /* "" before the first credential */
-/* From now on writes are only tried: the server says what would come of them, and keeps nothing
- * (dryRun=All). */
+/* From now on writes are dry runs (dryRun=All): the server answers with the result, and stores nothing. */
 void kube_client_set_dry_run(struct kube_client *client);
-/* A request and its answer, told when the transfer has ended, before its owner hears of it. The callback
+/* Called with each request and its answer when the transfer has ended, before on_done. The callback
  * must not touch the client. */
 struct kube_exchange {
         const char *method, *path;
@@ -90,7 +89,7 @@ void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigne
  * then. 0: no write leaves at all. */
 void kube_client_write_until(struct kube_client *client, uint64_t until_boottime);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
-/* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
+/* libcurl is not available, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */
 void kube_client_on_unusable(struct kube_client *client,
                              void (*on_unusable)(const char *reason, void *userdata), void *userdata);

@@ -21,7 +21,7 @@ static char *copy_capped(const char *text, size_t size)
         copy = strndup(text, size);
         if (!copy)
                 return NULL;
-        /* One line: it goes into one of a log. */
+        /* One line, since it becomes a part of a log line. */
         for (char *c = copy; *c; c++)
                 if (*c == '\n' || *c == '\r')
                         *c = ' ';
@@ -102,7 +102,7 @@ static int take_status(struct kube_error *error, const cJSON *status)
         return 0;
 }
 
-/* Not a Status: the first line says most. */
+/* The body is not a Status: its first line says most. */
 static int take_plain(struct kube_error *error, const char *body, size_t size)
 {
         const char *end;
@@ -214,7 +214,7 @@ static bool is_about_rights(const char *message)
 
 /* 403 is also what admission says of one object, after our rights were found to suffice. Nothing but the
  * words tells that: the server's own plugins and webhooks have the reason of the authorizer. Who writes an object chooses
- * what a plugin finds wrong with it, and perhaps what it quotes; so words that are not known blame the object, unless
+ * what a plugin finds wrong with it, and perhaps what it quotes; so words that are unknown blame the object, unless
  * no admission has looked. */
 static enum kube_blame blame_forbidden(const struct kube_error *error)
 {

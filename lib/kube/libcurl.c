@@ -51,7 +51,7 @@ static int shortage(const char *words)
         return -ELIBACC;
 }
 
-/* Never closed: threads of its own may be under way in it. */
+/* Never unloaded: its own threads may be running. */
 int libcurl_load(const char **ret_reason)
 {
         void *handle;

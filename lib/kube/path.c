@@ -49,7 +49,7 @@ static int read_resource(struct span element, struct resource_item *ret)
         return element.start[0] == '{' ? scan_find(element, wanted, ELEMENTS(wanted)) : 0;
 }
 
-/* Subresources ("pods/status") name the same kind. 1: this is it. */
+/* Subresources ("pods/status") have the same kind and are skipped. Returns 1 for the resource of the kind. */
 static int take_kind(struct span element, struct kube_resource *resource)
 {
         _cleanup_free_ char *name = NULL;

@@ -38,7 +38,7 @@ static int search_ask(struct kube_client *client, const char *path, struct kube_
         return kube_ask(client, &request, ret);
 }
 
-/* Nothing is known: not a 404, whatever the server has said. Returns 0, the end of the search. */
+/* The result is unknown: not a 404, whatever the server has answered. Returns 0, the end of the search. */
 static int stay_unknown(struct kube_finding *finding, const char *text)
 {
         struct kube_error error = KUBE_ERROR_NONE;
@@ -110,7 +110,7 @@ static int take_versions(struct versions *known, const char *group, const cJSON 
         return r;
 }
 
-/* Which versions there are. */
+/* Asks which versions the group has. */
 static int ask_versions(struct kube_client *client, const char *group, struct versions *versions,
                         struct kube_finding *finding) _suspends_
 {

@@ -19,7 +19,7 @@
 struct kube_answer;
 
 struct kube_finding {
-        struct kube_resource resource; /* the caller's; plural NULL: it was not found */
+        struct kube_resource resource; /* owned by the caller; plural NULL if it was not found */
         struct kube_error
                 error; /* why not; a kind that is not served: HTTP 404 with a message that says so */
         struct kube_response response; /* the last one, without its body */

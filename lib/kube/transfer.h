@@ -36,7 +36,7 @@ enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES }
         X(identity)
 #define CREDENTIAL_MEMBER(name) char *name;
 
-/* Owned copies; server NULL: none yet. */
+/* Owned copies; server NULL if there is none yet. */
 struct kube_credential {
         uint64_t serial;
         bool insecure;
@@ -70,7 +70,7 @@ struct kube_client {
         uint64_t patience_usec;      /* 0: without end */
         struct {
                 unsigned max;   /* 0: as many as are asked for */
-                unsigned first; /* of these: enough for a server that is near */
+                unsigned first; /* enough for a server that is near */
                 unsigned now;   /* as many as the server seems to bear */
                 unsigned running;
                 unsigned successes;     /* in a row, since it grew */
@@ -99,7 +99,7 @@ struct kube_transfer {
         void *userdata;
         char resource[THROTTLE_RESOURCE_MAX];
         uint64_t patient_until; /* CLOCK_BOOTTIME; 0: waits as long as the server wants */
-        uint64_t timeout_usec;  /* of the request; 0: none */
+        uint64_t timeout_usec;  /* of the request; 0 if there is none */
         uint64_t overdue_at;    /* CLOCK_BOOTTIME; 0: it may take as long as it wants */
         char error_text[CURL_ERROR_SIZE];
         unsigned sent_count; /* how often it was sent */

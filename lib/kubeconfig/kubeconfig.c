@@ -42,7 +42,7 @@ static int check_named(const struct loader *loader, const char *path)
 {
         struct stat st;
 
-        /* One that is missing is told by who reads it. */
+        /* Whoever reads a missing file reports it. */
         return loader->trusted && stat(path, &st) == 0 ? file_check_source(path, &st, NOBODY, loader->error)
                                                        : 0;
 }
@@ -127,7 +127,7 @@ static int take_server(struct loader *loader, struct yaml_file *file, yaml_node_
         return set_text(loader, &loader->config.server, server);
 }
 
-/* Its text may hold a password: it is not repeated. */
+/* The text may hold a password, so it is not repeated. */
 static int take_proxy(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
         static const char *const scheme[] = {"http://", "https://", "socks5://"};
@@ -453,8 +453,8 @@ static int find_files(struct loader *loader, const char *path)
         return standard ? load_kubeconfig_file(loader, standard, false) : 0;
 }
 
-/* The file that $KUBECONFIG names is missing. Under a unit of ours it is a credential whose source is
- * missing: systemd does not say so, since a credential without a path is optional. */
+/* The file that $KUBECONFIG names is missing. Under our unit, the source of the credential is missing: systemd
+ * does not report that, since a credential without a path is optional. */
 static int nothing_found(struct error *error)
 {
         static const char credentials[] = "/run/credentials/reconciled";

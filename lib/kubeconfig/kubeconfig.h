@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where the API server is and how to convince it: from kubeconfig files or from the pod's service account.
- * Source of the rules: kube-api.md section 3 (client-go's clientcmd).
+ * The address of the API server and the credential for it, from kubeconfig files or from the pod's service account.
+ * The rules are those of client-go's clientcmd.
  *
  * Search: the explicit path (must exist, is not merged); else $KUBECONFIG (a list: missing and empty files
  * are skipped, of maps the first file that has an entry wins, of scalars the first that sets it); else

@@ -9,7 +9,7 @@
 
 #include "kubeconfig/secret.h"
 
-/* One list of the plain strings, so that none is forgotten. */
+/* All plain strings in one list, so that none is forgotten. */
 static const size_t string_offset[] = {
         offsetof(struct kubeconfig, server),
         offsetof(struct kubeconfig, tls_server_name),

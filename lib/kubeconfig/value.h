@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The result of reading a kubeconfig, as a value: where the API server is, and how to convince it. */
+/* The content of a kubeconfig as a value: the address of the API server, and the credential for it. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,7 +15,7 @@ struct kubeconfig_pairs {
         size_t count;
 };
 
-/* How an exec plugin is run (client.authentication.k8s.io); command NULL: there is none. */
+/* How an exec plugin is run (client.authentication.k8s.io); command NULL if there is none. */
 struct kubeconfig_exec {
         char *command;     /* as written; a path with a '/' is relative to its kubeconfig */
         char **argument;   /* NULL-terminated, without the command */
@@ -46,6 +46,6 @@ int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret);
 /* Appends copies of both. 0 or -ENOMEM. */
 int kubeconfig_pairs_add(struct kubeconfig_pairs *pairs, const char *name, const char *value);
 
-/* What stands in a kubeconfig, as others are told it. The texts are borrowed from `config`; `ret->header` is the
+/* The content of a kubeconfig as a message. The texts are borrowed from `config`; `ret->header` is the
  * caller's to free. 0 or -ENOMEM (then as well). */
 int credential_message(const struct kubeconfig *config, uint64_t serial, struct message_credential *ret);

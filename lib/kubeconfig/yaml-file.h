@@ -10,7 +10,7 @@ struct yaml_file {
         char *path;
         yaml_document_t document;
         bool loaded;         /* false: the file is empty */
-        struct error *error; /* what is wrong with it goes here, once it is read */
+        struct error *error; /* problems go here once it is read */
 };
 
 /* 0; -ENOENT; -EINVAL with the place. */

@@ -11,7 +11,7 @@
 
 struct ledger;
 
-/* The place behind which a page begins; "" and 0 start. */
+/* The place after which a page begins; "" and 0 start. */
 struct ledger_place {
         uint64_t next_realtime; /* usec of the ledger's clock; for ledger_list_waiting() */
         const char *watch, *key, *uid;

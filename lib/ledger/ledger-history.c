@@ -29,7 +29,7 @@ static int visit_entry(sqlite3_stmt *statement, ledger_visit_history_t visit, vo
         return r < 0 || sqlite3_column_int(statement, 0) != 1 ? r : visit(&entry, userdata);
 }
 
-/* Those of a watch are sorted by their numbers alone: that needs the index, not the entries. */
+/* The entries of a watch are sorted by their numbers alone: that needs the index, not the entries. */
 #define NEWEST(of_key)                                                                                      \
         "SELECT " HISTORY_INTACT HISTORY_COLUMNS                                                            \
         " FROM history WHERE number IN (SELECT number FROM history"                                         \

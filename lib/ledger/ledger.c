@@ -139,7 +139,7 @@ void ledger_checkpoint_maybe(struct ledger *ledger)
         uint64_t now = clock_boottime_usec();
         int pages = ledger->wal_pages - ledger->checkpoint_pages;
 
-        /* The log began anew: what was in it is in the database. */
+        /* The log began again: what was in it is in the database. */
         if (pages < 0)
                 pages = ledger->wal_pages;
         if (pages == 0 || (pages < CHECKPOINT_PAGES && now - ledger->checkpoint_boottime < CHECKPOINT_USEC))

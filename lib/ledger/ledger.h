@@ -6,7 +6,7 @@
  * before that commit. Commits write but never fsync: the log is synced a second later, and checkpoints are
  * made, beside the loop on a connection of their own (lib/ledger/database/checkpoint.h).
  *
- * While the log is begun anew, the ledger cannot be written. Then ledger_try_commit() says so, changes stay
+ * While the log is begun again, the ledger cannot be written. Then ledger_try_commit() says so, changes stay
  * in memory, counts and lists for people are those of the last commit, and nothing is due. Other functions
  * that see or change more than single rows wait.
  *

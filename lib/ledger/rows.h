@@ -25,7 +25,7 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 /* Without such a row this does nothing. */
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 
-/* Visits the rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. The
+/* Visits the rows of a watch after (key, uid), in that order, at most `limit`; "" "" starts. The
  * visitor may change rows. Returns how many rows were found. */
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata);
@@ -64,7 +64,7 @@ bool ledger_is_full(const struct ledger *ledger);
 
 /*
  * Rows in the order of the times at which they are due (next_realtime), each visited once until its time is
- * set anew. Times are microseconds of the ledger's clock.
+ * set again. Times are microseconds of the ledger's clock.
  */
 
 /* Visits the rows that are due at `now`, earliest first, at most `limit`. The visitor may change rows.
@@ -73,6 +73,6 @@ bool ledger_is_full(const struct ledger *ledger);
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
                      void *userdata);
 /* When the next row will be due that was not visited yet; 0 = none. Never too late, perhaps too early: rows
- * whose time was set anew are not looked for. While the ledger cannot be written: `now`. */
+ * whose time was set again are not looked for. While the ledger cannot be written: `now`. */
 int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime);
 void ledger_due_again(struct ledger *ledger); /* forgets which rows were visited */

@@ -13,7 +13,7 @@
 #define METRIC_ITEMS_MAX   100 /* in one answer */
 #define METRIC_NAME_MAX    100
 #define METRIC_LABELS_MAX  8   /* of one series, beside `watch` */
-#define METRIC_LABELS_SIZE 512 /* of all of them, as they are written */
+#define METRIC_LABELS_SIZE 512 /* of all labels, as they are written */
 #define METRIC_BUCKETS_MAX 30
 
 /* Why it may not be called so; NULL: it may. */

@@ -135,7 +135,7 @@ static struct holder *holder_for(struct registry *registry, const char *watch)
 
 /* ---- families */
 
-/* What the samples of such a family have behind its name; the first is "", as the name itself is taken too. */
+/* What the samples of such a family have after its name; the first is "", as the name itself is taken too. */
 static const char *const *ends_of(enum metric_action action)
 {
         static const char *const gauge[] = {"", NULL}, *const counter[] = {"", "_total", NULL},
@@ -170,7 +170,7 @@ static bool clash(const struct family *family, const char *name, size_t size, en
         return false;
 }
 
-/* A counter's is told without _total. */
+/* A counter's name has no _total here. */
 static size_t family_name_size(const char *name)
 {
         size_t size = strlen(name), total = strlen("_total");

@@ -17,7 +17,7 @@
 #define TOOLING_KEY     "applyset.k8s.io/tooling"
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
 
-/* Which notes on an object are no reason to run. All texts may be NULL, as "". */
+/* Which notes on an object are no reason to run. A text that is NULL counts as "". */
 struct bookkeeping {
         const char *finalizers; /* the watch's own, with commas between them, which never count */
         const char *shared;     /* the operator's name where several of its watches may have the object: then

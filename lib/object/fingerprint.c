@@ -39,7 +39,7 @@ struct hasher {
         size_t count; /* of what is in the sum */
 };
 
-/* Where a value stands in the object. */
+/* The place of a value in the object. */
 struct place {
         const struct siphash *above; /* the object or array */
         struct span key;             /* of a member; else empty */
@@ -205,7 +205,7 @@ static int hash_members(struct hasher *hasher, enum level level, const struct si
         }
 }
 
-/* A condition that tells how runs of one of the watches go. */
+/* Whether this is the readyCondition of one of the watches. */
 static bool is_told_condition(const struct hasher *hasher)
 {
         struct span element, type = {0};

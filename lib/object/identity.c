@@ -27,7 +27,7 @@ static int read_identity_text(struct span value, char banned, char *out, size_t 
 {
         int r = scan_string_into(value, out, max, ret_size);
 
-        /* A text, but none that we could keep, as one with a NUL. */
+        /* A text that we could not keep, such as one with a NUL. */
         if (r == -EBADMSG && value.size > 2 && value.start[0] == '"')
                 return -ENAMETOOLONG;
         return r < 0 ? r : is_clean(out, *ret_size, banned) ? 0 : -ENAMETOOLONG;
@@ -92,7 +92,7 @@ static bool is_of_kind(const struct reference *reference, const char *api_versio
                is_same_api_group(text, api_version);
 }
 
-/* Takes it where it says more than what is known. */
+/* Takes the text if it says more than what is known. */
 static int judge_identity(struct span text, const struct scan_object *object, const char *api_version,
                           const char *kind, struct owner *owner)
 {

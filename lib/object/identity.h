@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Which object it is, and whose: text that others write, and that becomes keys of tables, parts of paths and
- * of messages. This is the one place that says what such text may be; all that is behind it has room for it.
+ * of messages. This is the one place that says what such text may be; all later code has room for it.
  */
 #include "object/scan.h"
 

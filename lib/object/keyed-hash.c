@@ -27,7 +27,7 @@ struct siphash keyed_hash_of(enum hashed hashed)
         return hash;
 }
 
-/* The size stands first, so none is the beginning of another. */
+/* The size comes first, so that no input is a prefix of another. */
 void keyed_hash_add(struct siphash *hash, const void *bytes, size_t size)
 {
         uint64_t last;

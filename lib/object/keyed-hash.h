@@ -37,7 +37,7 @@ int keyed_hash_begin(const void *key, size_t size);
 struct siphash keyed_hash_of(enum hashed hashed);
 /* Parts are told apart: "a" and "bc" are not "ab" and "c". */
 void keyed_hash_add(struct siphash *hash, const void *bytes, size_t size);
-/* What was added and these bytes: one number, never 0. */
+/* Adds the bytes and returns the hash of all that was added, never 0. */
 uint64_t keyed_hash_end(struct siphash hash, const void *bytes, size_t size);
 /* Tells keys apart, and nothing about them. */
 uint64_t keyed_hash_key_name(void);

@@ -29,7 +29,7 @@ struct scan_list {
         enum list_state state;
         struct text buffer;
         struct span input; /* what is read: the buffer, or a piece */
-        size_t position;   /* of what is not understood, in there */
+        size_t position;   /* of what was not read yet, in `input` */
         struct value_cursor cursor;
         size_t item_max;
         scan_item_t on_item;
@@ -242,7 +242,7 @@ static int scan_list_advance(struct scan_list *list)
         case LIST_STATE_COUNT:
                 break;
         }
-        return -EBADMSG; /* bytes behind the end */
+        return -EBADMSG; /* bytes after the end */
 }
 
 /* As far as it can be understood, which is up to list->position. */

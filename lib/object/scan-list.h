@@ -17,7 +17,7 @@ struct scan_list_metadata {
         int64_t remaining_items; /* -1 when absent */
         size_t items;
 };
-/* Whether another page follows a page that has added nothing, or itself, by its token: so it would go on for ever, as fast as
+/* Whether another page follows a page that has added nothing, or itself, by its token: so it would go on forever, as fast as
  * the server answers. former: the token with which this page was asked for; "" or NULL for the first one. */
 bool scan_list_is_endless(const struct scan_list_metadata *metadata, const char *former);
 #define SCAN_LIST_ENDLESS "a page of the server's list adds nothing, or names itself as the next one"

@@ -85,7 +85,7 @@ static const char *find_string_end(const char *at, const char *end)
 }
 #endif
 
-/* Inside a string: moves behind its closing quote. */
+/* Inside a string: moves past its closing quote. */
 static bool skip_string(struct value_cursor *cursor, const char *input, size_t size)
 {
         const char *at = input + cursor->position, *end = input + size;
@@ -161,8 +161,8 @@ static void skip_inside(struct value_cursor *cursor, const char *input, size_t s
         cursor->position = (size_t)(at - input);
 }
 
-/* One byte outside of strings that skip_inside() did not pass, or the value's first. 1: it ended the value.
- */
+/* Handles one byte outside of strings that skip_inside() did not skip, or the value's first byte. 1 if it ends
+ * the value. */
 static int cursor_step(struct value_cursor *cursor, char c)
 {
         int r;
@@ -225,7 +225,7 @@ static bool is_filled(const char *at, const char *end)
         return at < end && *at != ']' && *at != '}';
 }
 
-/* A value is the first one in its brackets, or stands behind a comma. */
+/* A value is the first one in its brackets, or stands after a comma. */
 size_t scan_count_values(const char *input, size_t size)
 {
         const char *at = input, *end = input + size;

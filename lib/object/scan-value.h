@@ -13,7 +13,7 @@ struct value_cursor {
 };
 
 /* 1: the value ends before cursor->position; 0: more bytes are needed; -EBADMSG. `input` is the value's
- * start and may grow (and move) between calls. A literal ends only at the byte behind it. */
+ * start and may grow (and move) between calls. A literal ends only at the byte after it. */
 int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size);
 /* How many values a tree of this text would have at most, itself among them; of what is no JSON, any number. */
 size_t scan_count_values(const char *input, size_t size);

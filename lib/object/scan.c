@@ -61,7 +61,7 @@ struct scan_walk scan_begin(struct span whole, char bracket)
         return (struct scan_walk){.whole = has_any ? whole : (struct span){0}, .position = 1};
 }
 
-/* 1, or 0 behind the last one. */
+/* 1, or 0 after the last one. */
 static int next_value(struct scan_walk *walk)
 {
         const char *input = walk->whole.start;
@@ -93,7 +93,7 @@ bool scan_next(struct scan_walk *walk)
         return r > 0;
 }
 
-/* One object, from its '{' to behind its '}'. */
+/* One object, from its '{' to after its '}'. */
 static int walk_members(const char *input, size_t size, size_t *position, scan_member_t callback,
                         void *userdata)
 {

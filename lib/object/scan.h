@@ -36,8 +36,8 @@ struct scan_object {
 int scan_value(const char *input, size_t size, struct span *ret_value);
 /* Finds the metadata of one object. The last of duplicate members wins, as in Go. */
 int scan_object(const char *input, size_t size, struct scan_object *ret);
-/* Its metadata alone, the first, and the kind if that comes before it, as servers write it; what is behind is not looked
- * at: as much as must be read of an object to say which one it is that is going to be read. */
+/* Its metadata alone, the first, and the kind if that comes before it, as servers write it; nothing after that
+ * is read: it is enough to identify the object before it is read. */
 int scan_identity(const char *input, size_t size, struct scan_object *ret);
 /* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
 typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);
@@ -49,7 +49,7 @@ struct scan_wanted {
         struct span *place;
 };
 int scan_find(struct span object, const struct scan_wanted *wanted, size_t count);
-/* One of them; absent if there is none, or if `object` is no object. */
+/* One member; absent if it is missing, or if `object` is no object. */
 struct span scan_get(struct span object, const char *name);
 /* Whether the value is `true`. */
 static inline bool scan_is_true(struct span value)
@@ -94,7 +94,7 @@ bool scan_next(struct scan_walk *walk); /* false: it was the last one */
 int scan_string(struct span value, char **ret);
 /* The same into `out`, which has room for `max` bytes and the NUL. -ENAMETOOLONG when it is longer. */
 int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size);
-/* Decodes only when it must: what is written with escapes is longer than what it says. */
+/* Decodes only if it must: an escaped text is longer than the text itself. */
 bool scan_string_decodes_to(struct span value, const char *string);
 /* `size`: of the string, which may be of a table that knows it. */
 static inline bool scan_string_is(struct span value, const char *string, size_t size)

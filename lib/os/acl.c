@@ -65,7 +65,7 @@ static int compare_entries(const void *a, const void *b)
         return (first > second) - (first < second);
 }
 
-/* The list that is there, or the one that says what the mode says. */
+/* The present list, or one that is equal to the mode. */
 static int read_list(int fd, struct list *list, size_t *ret_count)
 {
         ssize_t size = fgetxattr(fd, ATTRIBUTE, list, sizeof(*list));

@@ -22,7 +22,7 @@ void __assert_fail(const char *assertion, const char *file, unsigned line, const
         char text[512];
 
         snprintf(text, sizeof(text), "assertion failed in %s(), %s:%u: %s", function, file, line, assertion);
-        on_failure = NULL; /* one that fails while this is told aborts */
+        on_failure = NULL; /* an assertion that fails meanwhile aborts */
         if (!tell) {
                 fprintf(stderr, "%s\n", text);
                 abort();

@@ -19,7 +19,7 @@
 
 #define SUPERVISOR "supervisor" /* the group of ourselves and our children */
 #define HANDLER    "handler-"   /* how the names of the groups of runs begin */
-#define ROUNDS     100          /* for what was killed to be gone: a second */
+#define ROUNDS     100          /* wait for killed processes to be gone: a second */
 
 static const char *const controller_name[CGROUP_CONTROLLER_COUNT] = {
         [CGROUP_MEMORY] = "memory", [CGROUP_PIDS] = "pids", [CGROUP_CPU] = "cpu"};
@@ -157,7 +157,7 @@ static int own_path(const char *controller, char **ret)
         return -ENOENT;
 }
 
-/* Where the group `path` is seen, when `root` is what is mounted at `mount`. */
+/* The path of the group `path` below `mount`, where `root` is mounted. */
 static int cgroup_join_path(const char *mount, const char *root, const char *path, char **ret)
 {
         size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);

@@ -26,11 +26,11 @@ struct cgroup_delegation {
 void cgroup_take(bool limits, struct cgroup_delegation *ret);
 void cgroup_delegation_done(struct cgroup_delegation *delegation);
 
-/* Which controllers the version 2 hierarchy of this machine (or container) has at all; `why`: for people. */
+/* The controllers of this machine's (or container's) version 2 hierarchy; `why`: for people. */
 unsigned cgroup_look(char *why, size_t size);
 
 /* How many processes of the group that this process is in (when it first asks) the kernel has ended for lack
- * of memory; -1: it does not tell. */
+ * of memory; -1 if it does not report that. */
 int64_t cgroup_memory_kills(void);
 
 /* A new group for one run. 0 or negative errno. */

@@ -11,14 +11,13 @@
 
 #define DESCENDANTS_ANY ((uid_t)-1) /* user */
 
-/* From now on this child, what descends from it, and what is in its process group are left out of everything
- * here, as long as it lives: it serves on while others are ended. What it leaves behind when it ends is not.
- * user: as which it runs; what has lost it as its parent, and is of this user, keeps nobody of another user waiting.
- * Negative errno: no memory. */
+/* Spares this child, its descendants and its process group as long as it lives: it goes on while others are
+ * ended. What it leaves behind is not spared. user: the user it runs as; orphans of this user keep no other
+ * user's handler waiting. Negative errno without memory. */
 int descendants_spare(pid_t child, uid_t user);
 void descendants_spare_no_more(pid_t child);
 
-/* Whether this process is one of them; true as well if that cannot be told, as of one that has ended. */
+/* Whether this process is one of them; true also if that cannot be found out, as for a process that has ended. */
 bool descendants_may_include(pid_t pid);
 
 /* KILL to each; returns how many there are (zombies do not count) that may be of this user's, or negative errno. */

@@ -21,7 +21,7 @@
 
 #define FOLDER_FDS 16
 
-/* Where root is not mapped, as in some containers, the owner of "/" stands for it. */
+/* If root is not mapped, as in some containers, the owner of "/" counts as root. */
 static bool is_trusted_owner(uid_t uid)
 {
         struct stat root;

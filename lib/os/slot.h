@@ -6,7 +6,7 @@
  * When it dies or hangs in there, the slot says over which object.
  *
  * A slot is only looked at by the supervisor that saw its writer fail first; a new supervisor makes the file
- * anew. So objects that were merely in work when everything was killed are never suspected.
+ * again. So objects that were only in work when everything was killed are never suspected.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct slot {
 
 struct slots;
 
-/* The supervisor's side: the file is made anew, its space taken, all slots idle. */
+/* The supervisor's side: the file is made again, its space taken, all slots idle. */
 int slots_new(const char *path, size_t count, struct slots **ret);
 void slots_free(struct slots *slots); /* the file goes, too */
 DEFINE_CLEANUP(struct slots *, slots_free);

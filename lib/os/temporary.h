@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 
-/* A folder in $TMPDIR or /tmp that nobody else can look into, or in memory, where there is some; *ret is
- * owned by the caller. Those that were left are removed first. */
+/* A folder in $TMPDIR or /tmp that nobody else can look into, or in memory if there is a tmpfs; *ret is owned
+ * by the caller. Folders that were left over are removed first. */
 int temporary_folder_new(bool in_memory, char **ret, struct error *error);
 void temporary_folder_remove(const char *path); /* with all that is in it */
 /* Removes those of this user that were left: they may hold credentials. */

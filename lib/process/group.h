@@ -10,7 +10,7 @@
 
 /* With the limits that hold in it; *ret NULL when no folder is given. */
 int group_new(const struct process_options *options, char **ret);
-/* Those of the limits whose controllers there are. */
+/* Sets the limits whose controllers are available. */
 int group_limit(const char *group, const struct process_limits *limits, unsigned controllers);
 void group_kill(const char *group);
 /* Replaces what the group knows better: everything that ever was in it. */
@@ -20,7 +20,7 @@ enum process_memory_end group_memory_end(const char *group);
 void group_free(char *group);
 
 struct process_usage usage_of(const struct rusage *usage); /* of a process that was reaped */
-/* The kernel's figures of a process that lives. 0: none. */
+/* The kernel's figures of a process that lives. 0 if there is none. */
 uint64_t usage_memory(pid_t pid); /* bytes, now */
 uint64_t usage_cpu(pid_t pid);    /* usec, with the children that it has waited for */
 uint64_t usage_peak(pid_t pid);   /* bytes, the most it ever had */

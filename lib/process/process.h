@@ -30,12 +30,12 @@ enum process_memory_end {
         MEMORY_SYSTEM, /* that of everything we are part of: a container, the machine */
 };
 
-/* memory_peak: of its group where there is one, else of its largest process. */
+/* memory_peak: of its group if there is one, else of its largest process. */
 struct process_usage {
         uint64_t cpu_usec, memory_peak;
 };
 
-/* Each 0: none. Where no control group holds them, memory is a limit to the data of each process
+/* Each 0 if there is none. Where no control group holds them, memory is a limit to the data of each process
  * (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and user_pids
  * stands for pids (RLIMIT_NPROC). */
 struct process_limits {
@@ -71,7 +71,7 @@ struct process_options {
         char *const *argument; /* argument[0]: the program */
         char *const *environment;
         struct text *input;                /* taken over */
-        uint64_t timeout_usec, grace_usec; /* timeout 0: none */
+        uint64_t timeout_usec, grace_usec; /* timeout 0 if there is none */
         struct process_limits limits;
         const struct process_user *user; /* NULL: as we do; lives as long as the process */
         const char *group_folder;        /* control groups are made here; NULL or "": none */
@@ -82,8 +82,8 @@ struct process_options {
          * open for process_write(), but for: */
         void (*on_output)(const char *line, size_t size, bool cut, void *userdata);
         bool input_ends; /* `input` is all that it gets, and it need not read it */
-        /* Lines of stdout are told as those of stderr are, up to the first one that begins with a brace;
-         * only from there on it is collected. Without on_output. */
+        /* Lines of stdout are passed on like those of stderr, up to the first one that begins with a brace;
+         * from there on stdout is collected. Only without on_output. */
         bool finds_answer;
         /* A line of stderr, cleaned. */
         void (*on_line)(const char *line, void *userdata);
@@ -103,7 +103,7 @@ bool process_has_ended(const struct process *process);
 uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */
 void process_end(struct process *process, uint64_t grace_usec);
-/* No process is started any more. Each end is told at once; leftovers are killed after the last end. */
+/* No process is started from now on. Each end is reported at once; leftovers are killed after the last end. */
 void process_no_more(void);
 /* Kills what is left, and waits for it half a second at most. NULL is allowed. */
 void process_free(struct process *process);

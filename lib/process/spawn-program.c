@@ -30,8 +30,8 @@
 #define BECOME_FD     3   /* of reconciled-become */
 #define HANDLER_UMASK 022 /* ours hides what we write from other users; a handler's files are its own */
 
-/* Which signals are not at their default here: few or none (SIGPIPE, what a shell has told us to ignore),
- * and asked of the kernel once, before the first handler. Nothing sets one later. */
+/* The signals that do not have their default action here: few or none (SIGPIPE, those that a shell made us
+ * ignore). The kernel is asked once, before the first handler; nothing changes them later. */
 static const sigset_t *changed_signals(void)
 {
         static sigset_t changed;

@@ -56,7 +56,7 @@ static int on_stdin(sd_event_source *source, int fd _unused_, uint32_t revents _
         return 0;
 }
 
-/* Mostly the pipe has room for all of it, and the loop need not be asked. */
+/* Usually the pipe has room for all of it, and the loop need not be asked. */
 int stream_send_input(struct process *process)
 {
         if (!write_input(process) || process->fd[STDIN] < 0)
@@ -95,7 +95,8 @@ static void tell_line(struct process *process, char *line, size_t size)
         process->options.on_output(line, size, cut, process->options.userdata);
 }
 
-/* Whole lines are told; the rest waits for its end. Of one that is too long already, one byte too many is kept. */
+/* Passes on whole lines; the rest waits for its newline. Of a line that is too long already, one byte beyond
+ * the maximum is kept. */
 static void tell_lines(struct process *process)
 {
         struct text *output = &process->output;
@@ -156,7 +157,7 @@ static void stream_take_output(struct process *process, int which, const char *b
         bytes += log;
         size -= log;
         process->answering = process->answering || size > 0;
-        /* Lines are cut where they are told: a newline behind what is too much must not be lost. */
+        /* Lines are cut later, when they are passed on: a newline beyond the maximum must not be lost. */
         if (size > room && !process->options.on_output) {
                 process->output_too_large = true;
                 size = room;

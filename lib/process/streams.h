@@ -8,7 +8,7 @@ int process_write(struct process *process, struct text *more);
 /* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
 void process_log(struct process *process, const char *line, size_t size);
 /* The next output belongs to another run: lines of this run that were left out are reported, and the bounds
- * begin anew. */
+ * begin again. */
 void process_next_run(struct process *process);
 /* What it has said by now is not about what comes, and explains no failure of that. */
 void process_forget_last_line(struct process *process);
@@ -20,7 +20,8 @@ void stream_close(struct process *process, int which);
 int stream_send_input(struct process *process);
 /* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
 int stream_listen(struct process *process);
-/* What it has written behind the last newline, when it is gone: a line where its input ended, else nothing but output. */
+/* When the process is gone: what it has written after the last newline is a line if its input was closed, else
+ * only output for the log. */
 void stream_tell_rest(struct process *process);
 /* Reads what is left in the pipe when the last writer is gone. */
 void stream_drain(struct process *process, int which);

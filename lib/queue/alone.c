@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a suspect runs: alone, so that its death harms no other run and is blamed on it. It waits while anything else is to be
- * done, but not for ever: after QUEUE_PATIENCE_USEC nothing else begins, and it runs when the last run has ended. A run may take
+ * done, but not forever: after QUEUE_PATIENCE_USEC nothing else begins, and it runs when the last run has ended. A run may take
  * long, above all its write to a server that does not answer. So others are held back in phases only, and begin as usual in the
  * phases between, which are as long. Each phase is twice as long as the last one of its kind: one of them outlasts every run.
  * Where many suspects have lost their patience, each second run is another's.
@@ -23,7 +23,7 @@ static bool may_run(const struct queue *queue, const struct entry *entry)
         return !watch->closed && (!watch->paused || is_urgent(entry_head(entry)));
 }
 
-/* Where runs wait for tokens, suspects and others take turns with these, too. */
+/* If runs wait for tokens, suspects and others take turns with these as well. */
 static bool has_token(const struct queue *queue, const struct entry *entry)
 {
         const struct queue_watch *watch = &queue->watch[entry->watch];

@@ -7,7 +7,7 @@
 #include "base/short-hash.h"
 #include "queue/internal.h"
 
-/* A piece of work in the queue: what is pending for a key, or under way. */
+/* A piece of work in the queue: what is pending for a key, or in flight. */
 
 bool work_is(const struct work *work, enum change_kind kind, const char *uid)
 {
@@ -98,7 +98,7 @@ struct table_node *table_look_on(const struct table_node *node)
         return first_of_hash(node->chain, node->hash);
 }
 
-/* The table follows the number of nodes both ways: a burst must not cost memory for ever. */
+/* The table follows the number of nodes both ways: a burst must not cost memory forever. */
 static int table_resize(struct table *table, size_t count)
 {
         struct table_node **old = table->bucket, **bucket = calloc(count, sizeof(struct table_node *));

@@ -21,7 +21,7 @@ struct work {
 
 enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED, PLACE_HELD };
 
-/* What stands in a hash table begins with this. */
+/* Entries of a hash table begin with this. */
 struct table_node {
         struct table_node *chain; /* in its bucket */
         uint64_t hash;
@@ -32,7 +32,7 @@ struct table {
         size_t bucket_count, count;
 };
 
-/* What stands in a heap embeds this. */
+/* Entries of a heap embed this. */
 struct heap_node {
         uint64_t due, order; /* of two that are due at once, the one of the lower order goes first */
         size_t index;        /* in its heap */
@@ -150,9 +150,9 @@ void work_free(struct work *work);
 DEFINE_CLEANUP(struct work *, work_free);
 bool work_is(const struct work *work, enum change_kind kind, const char *uid);
 bool work_is_of(const struct work *work, const char *uid);
-bool work_is_leaving(const struct work *work, const char *uid); /* it is told that, or waits for a twin */
-struct work *entry_head(const struct entry *entry);             /* the entry's next work; NULL: none */
-/* Where the deletion of this UID stands, or the place behind the last one. */
+bool work_is_leaving(const struct work *work, const char *uid); /* it was told so, or waits for a twin */
+struct work *entry_head(const struct entry *entry); /* the entry's next work; NULL if there is none */
+/* The place of this UID's deletion in the list, or the end of the list. */
 struct work **entry_deletion(struct entry *entry, const char *uid);
 
 /* lib/queue/queue.c */
@@ -162,7 +162,7 @@ void entry_unplace(struct queue *queue, struct entry *entry);
 void entry_go(struct queue *queue, struct entry *entry); /* frees one that has no place */
 
 /* lib/queue/container.c */
-/* The first of this hash, and the next one; NULL: none. */
+/* The first of this hash, and the next one; NULL if there is none. */
 struct table_node *table_look(const struct table *table, uint64_t hash);
 struct table_node *table_look_on(const struct table_node *node);
 int table_insert(struct table *table, struct table_node *node); /* by its hash; -ENOMEM */
@@ -193,7 +193,7 @@ struct tenant *tenant_look(const struct queue *queue, unsigned watch, const char
 int tenant_find(struct queue *queue,
                 struct entry *entry); /* the one of this entry's key, or a new one; -ENOMEM */
 void tenant_leave(struct queue *queue, struct entry *entry); /* the entry goes */
-/* Into the entry's line and out of it. again: in front, as if it had not been picked. */
+/* Puts the entry into its line, or takes it out. again: at the front, as if it had not been picked. */
 void tenant_wait(struct queue *queue, struct entry *entry, bool again);
 void tenant_wait_over(struct queue *queue, struct entry *entry);
 /* Put an entry among the delayed ones, take it out, and find the one to release next (NULL if none is due). Tenants with
@@ -205,7 +205,7 @@ bool tenant_may_pick(const struct queue_watch *watch);
 struct entry *tenant_pick(struct queue_watch *watch); /* whose turn it is; the turn is over with that */
 
 /* lib/queue/alone.c */
-struct entry *suspect_next(const struct queue *queue); /* NULL: none may run */
+struct entry *suspect_next(const struct queue *queue); /* NULL if none may run */
 /* Whether nothing else may begin now: the suspect runs, or waits for the end of what runs. suspect may be NULL. */
 bool suspect_goes_first(struct queue *queue, const struct entry *suspect, uint64_t now);
 

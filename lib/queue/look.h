@@ -3,7 +3,7 @@
 /* Questions to the queue, which change nothing. Times as everywhere in it: CLOCK_BOOTTIME usec. */
 #include "queue/queue.h"
 
-/* Where a key stands, for a person who asks. */
+/* The place of a key in the queue, for people. */
 enum queue_state {
         QUEUE_AT_REST,
         QUEUE_QUEUED,
@@ -29,8 +29,8 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
 /* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
  * is not selected any more; RUN_REASON_NONE: there is none. */
 enum run_reason queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-/* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
- * another UID of the key is none of it. */
+/* Whether a run for this UID, for its deletion or another reason, is pending or running. Work for another UID
+ * of the key does not count. */
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
                enum change_kind kind);
 /* Whether an update of another UID of this key is pending: one more would take its place. */
@@ -44,7 +44,8 @@ struct queue_share {
         unsigned watch;
         const char *namespace; /* "" for a kind without namespaces; borrowed */
         size_t queued, running;
-        uint64_t since; /* of the one that has waited longest among those that come next; 0: none */
+        uint64_t
+                since; /* of the one that has waited longest among those that come next; 0 if there is none */
 };
 /* The first `max` by what they have queued. Of more than QUEUE_SHARES_LOOKED in a line, those are looked at whose
  * turn comes next. */

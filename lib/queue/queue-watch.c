@@ -18,7 +18,7 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
         return (int)queue->watch_count++;
 }
 
-/* One that had twins and has them no more merely looks for them. */
+/* A watch that had twins and has none any more only looks for them. */
 void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
 {
         assert(watch < queue->watch_count);

@@ -11,7 +11,7 @@ void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);
 
 void queue_pause(struct queue *queue, unsigned watch, bool paused);
 
-/* Until the watch is cleared nothing of it is picked, not even what is urgent; what runs goes on. */
+/* Until the watch is cleared, none of its keys is picked, not even urgent ones; runs in flight go on. */
 void queue_close(struct queue *queue, unsigned watch);
 /* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
  * further calls. Its number may then serve another watch, which is

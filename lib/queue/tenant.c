@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is within a watch. Three steps, each of which passes nobody over for ever: the ring of a line
+ * Whose turn it is within a watch. Three steps, each of which passes nobody over forever: the ring of a line
  * (what is asked for by hand, then what is ordinary, then low priority; each eighth pick goes to the one that
  * was passed over), the tenant that is first in that ring and then goes to its end, and that tenant's key
  * (what has begun, then what is new, with the same ageing). A step costs the same however many tenants and
@@ -189,7 +189,7 @@ static void tenant_into_heap(struct queue *queue, struct tenant *tenant)
                 return;
         tenant->turn.due = heap_first(&tenant->delayed)->due;
         tenant->turn.order = 0;
-        /* After its last turn, behind others that have waited for as long. */
+        /* To the time of its last turn, behind others that have waited for as long. */
         if (tenant->turn.due <= tenant->released) {
                 tenant->turn.due = tenant->released;
                 tenant->turn.order = tenant->release;
@@ -232,7 +232,7 @@ static bool first_needs_no_token(const struct queue_watch *watch)
         return !work_needs_token(entry_head(watch->ring[LINE_BY_HAND].first->ready[LINE_BY_HAND].first));
 }
 
-/* Of a paused watch only what is not over, and what was asked for by hand; without a token only what is not over. */
+/* Of a paused watch, only runs that go on, and those asked for by hand; without a token, only runs that go on. */
 static bool ring_waits(const struct queue_watch *watch, enum queue_line line)
 {
         if (watch->bucket.empty)

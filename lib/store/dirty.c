@@ -15,7 +15,7 @@
 #include "store/internal.h"
 
 struct dirty_header {
-        uint64_t checksum; /* over the sequence and everything behind this field */
+        uint64_t checksum; /* over the sequence and everything after this field */
         uint64_t fingerprint;
         uint32_t kind;
         uint32_t first; /* a bit, and above it enum finalizer_state */
@@ -67,7 +67,7 @@ uint64_t dirty_sequence(const MDB_val *place)
         return sequence;
 }
 
-/* The oldest entry of the namespace behind the one that had the last turn. */
+/* The oldest entry of the namespace after the one that had the last turn. */
 static int next_turn(const struct store *store, MDB_cursor *cursor, MDB_val *ret_place, MDB_val *ret_value)
 {
         char behind[DIRTY_NAMESPACE_MAX + 1];
@@ -213,8 +213,8 @@ static int find_sequence(struct store *store, MDB_val *index, unsigned char byte
         return 0;
 }
 
-/* Of several children that have changed, all versions are told, so that the owner's run is told apart from others. "": too
- * many, or one of them is unknown. */
+/* If several children have changed, the change has all their versions, so that our own writes are recognized.
+ * "" if there are too many, or one is unknown. */
 static int add_versions(struct store *store, MDB_val *place, const char *version, struct text *out)
 {
         struct record_change old;
@@ -230,7 +230,7 @@ static int add_versions(struct store *store, MDB_val *place, const char *version
         return text_append_string(out, version);
 }
 
-/* An event outranks a first sync: what changed since must not wait behind everything that merely exists. */
+/* An event outranks a first sync: what changed since must not wait behind everything that only exists. */
 static bool was_event(struct store *store, MDB_val *place)
 {
         struct record_change old;
@@ -271,8 +271,8 @@ static int put_change(struct store *store, const struct record_change *change)
         return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence, 0);
 }
 
-/* The end of an object never comes behind the beginning of the next one of that name: its own update needs
- * no announcing any more, and an update of the next one goes to the end. */
+/* The end of an object must not come after the beginning of the next one of that name: its own update need not
+ * be announced any more, and an update of the next object goes to the end. */
 int store_dirty_add(struct store *store, const struct record_change *change)
 {
         _cleanup_(pending_done) struct pending pending = {.record = TEXT_EMPTY};
@@ -295,7 +295,7 @@ int store_dirty_add(struct store *store, const struct record_change *change)
         return r;
 }
 
-/* Takes the entry under the cursor. The change is told before its memory goes with the page. */
+/* Takes the entry under the cursor. The visitor is called first, since the entry's memory goes with the page. */
 static int take_one(struct store *store, const MDB_val *key, const MDB_val *value, store_dirty_t visit,
                     void *userdata)
 {

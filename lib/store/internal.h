@@ -54,7 +54,7 @@ struct store {
         uint64_t
                 looked_at; /* the file's size when there was enough room on the disk; before the first look, 0 */
         uint64_t space; /* so much of the file has blocks; before it is looked at, 0 */
-        bool in_order;  /* every object so far came behind all others; `last` is the last one */
+        bool in_order;  /* every object so far came after all others; `last` is the last one */
         char last[KEY_MAX + 1];
         int lock_fd;
         bool writer;
@@ -68,10 +68,10 @@ int store_reader_follow(struct store *store, uint64_t generation);
 /* record.c: one value, checksummed together with its key. */
 #define RECORD_HEADER_SIZE 40
 int record_size(const struct store_object *object, size_t *ret);
-void record_encode(const MDB_val *key, const struct store_object *object, char *out); /* so many bytes */
+void record_encode(const MDB_val *key, const struct store_object *object, char *out); /* this many bytes */
 /* Borrows from the value; the key is taken up to its first NUL. -EBADMSG. */
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
-/* Without the JSON, which is not looked at: what it costs does not grow with the object. */
+/* Without the JSON, which is not read, so the cost does not grow with the object. */
 int record_decode_identity(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 /* With the JSON, whose checksum is not verified: for callers that tolerate damage in it. */
 int record_decode_unchecked(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
@@ -79,7 +79,7 @@ int record_copy(const struct store_object *borrowed, bool with_json, struct stor
 
 struct store_meta;
 
-/* meta.c: as store_meta_get(); -ESTALE for another schema, which is told. */
+/* meta.c: as store_meta_get(); -ESTALE for another schema, which is returned. */
 int meta_read(struct store *store, struct store_meta *ret, uint64_t *ret_schema);
 
 /* A tombstone's key: key NUL uid. */

@@ -20,7 +20,7 @@
 #define STRINGS         2
 
 struct header {
-        uint64_t checksum; /* over everything behind this field */
+        uint64_t checksum; /* over everything after this field */
         uint64_t schema, mark, sequence;
         uint32_t string_size[STRINGS]; /* their bytes follow, each with a NUL */
 };

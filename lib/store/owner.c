@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which owner has which objects: a key for each pair, so that an owner's are found without a walk. */
+/* Which owner has which objects: a key for each pair, so that an owner's objects are found without a walk over
+ * all. */
 #include "store/owner.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static int visit_range(struct store *store, enum store_table table, MDB_val key,
         return r == -ENOENT ? 0 : r;
 }
 
-/* A key in the database has no NUL behind it, and visitors read it as a string. */
+/* A key in the database has no NUL after it, and visitors read it as a string. */
 static int visit_owner_record(const struct range *range, const MDB_val *key, const MDB_val *value)
 {
         char name[KEY_MAX + 1];
@@ -84,7 +85,7 @@ static int visit_owner_record(const struct range *range, const MDB_val *key, con
         return range->visit(&object, range->userdata);
 }
 
-/* The pair names the object. One that is gone meanwhile is passed over. */
+/* The pair names the object, which is skipped if it is gone meanwhile. */
 static int visit_owned(const struct range *range, const MDB_val *pair, const MDB_val *nothing _unused_)
 {
         MDB_val key = {pair->mv_size - range->owner, (char *)pair->mv_data + range->owner}, value;

@@ -36,8 +36,8 @@ struct store_question {
 };
 int store_question_add(struct store *store, const char *key, const char *uid, bool owed);
 int store_question_remove(struct store *store, const char *key, const char *uid);
-/* The first one behind `after` (may be NULL). -ENOENT: none. What is found is the
- * caller's (store_question_done). */
+/* The first question after `after` (may be NULL). -ENOENT if there is none. The caller owns it
+ * (store_question_done). */
 int store_question_next(struct store *store, const struct store_question *after, struct store_question *ret);
 uint64_t store_question_count(const struct store *store);
 void store_question_done(struct store_question *question);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an object stands in the database, and how one knows that it is what was written. */
+/* How an object is encoded in the database, and how damage is noticed. */
 #include "store/record.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 /* Two sums, because most who look at a record want to know which version of the object it is, and nothing of
  * the object itself, which is most of it. */
 struct header {
-        uint64_t checksum; /* over the key and everything behind this field, up to the JSON */
+        uint64_t checksum; /* over the key and everything after this field, up to the JSON */
         uint64_t json_checksum;
         uint64_t fingerprint;
         uint32_t uid_size, resource_version_size, json_size;

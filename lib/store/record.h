@@ -7,7 +7,7 @@
 
 #include "ipc/message.h"
 
-/* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
+/* One record. On writes everything is borrowed from the caller; the caller owns what store_read returns
  * (store_object_done). */
 struct store_object {
         char *key; /* "namespace/name" */

@@ -33,7 +33,7 @@ bool resource_version_less(const char *a, const char *b);
  * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) tells, with the
  * reason in *error. */
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error);
-/* The same, of at most so many bytes (0: as many as there are): what is beyond that is -ENOSPC. */
+/* The same with a maximum size in bytes (0: unbounded); writes beyond it fail with -ENOSPC. */
 int store_writer_new_within(const char *folder, uint64_t size_max, bool *ret_rebuilt, struct store **ret,
                             struct error *error);
 /* Starts a new, empty generation. Nothing is carried over: what the ledger holds tells which deletions are

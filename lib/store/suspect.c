@@ -26,7 +26,7 @@ int store_suspect_mark(const char *folder, const char *why)
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;
-        /* That the file is there says what matters; a full disk only costs the reason. */
+        /* Only the existence of the file matters; on a full disk the reason is lost. */
         if (write(fd, why, strnlen(why, WHY_MAX)) < 0)
                 return 0;
         return 0;

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The mark beside a store that is not to be trusted: whoever saw one of its users die of SIGSEGV, SIGBUS or
- * SIGABRT, or read damage from it, puts it there, and the next writer to open the store builds it anew. A
+ * SIGABRT, or read damage from it, puts it there, and the next writer to open the store builds it again. A
  * library of its own: the supervisor marks stores and links no LMDB.
  */
 

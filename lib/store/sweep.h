@@ -19,7 +19,7 @@ struct sweep {
         size_t rest_count, rest_room, turn;
 };
 
-int sweep_begin(struct sweep *sweep); /* also anew; -ENOMEM */
+int sweep_begin(struct sweep *sweep); /* also again; -ENOMEM */
 void sweep_done(struct sweep *sweep);
 /* Whether it has yet to come by this key. */
 bool sweep_is_to_come(const struct sweep *sweep, const char *key);

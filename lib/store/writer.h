@@ -15,7 +15,7 @@ struct store;
  * watcher larger for good, and save nothing. The map is 64 GiB of address space from the start, in every
  * process; the file is as large as its content. */
 
-/* So much of the file system a store on a disk leaves to others: this part of it, but not more than the maximum. */
+/* The space of the file system that a store on a disk leaves free: this part of it, but not more than the maximum. */
 #define STORE_RESERVE_PART  20
 #define STORE_RESERVE_MAX   (256 * (uint64_t)1024 * 1024)
 #define STORE_BATCH_OBJECTS 384 /* entries of tables; an object that is new has four */
@@ -35,7 +35,7 @@ int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
 
 /* A list begins, and lists come in the order of their keys: into an empty store each object is then put
- * behind all others, without looking for its place, until one comes that is out of order. */
+ * after all others, without looking for its place, until one comes that is out of order. */
 void store_expect_order(struct store *store);
 int store_remove(struct store *store, const char *key);
 /* Moves the object to the tombstones under its UID (last known state kept); json may be replaced by a newer
@@ -51,13 +51,13 @@ uint64_t store_count(const struct store *store);
  * memory bounded; the callback may bury or remove the object. */
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
-/* The objects behind the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees
+/* The objects after the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees
  * them in place, with a JSON whose checksum nobody has looked at, and must not write. Returns how many there
  * were. */
 int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
                         void *userdata);
 
-/* Objects that a watch which wanted our finalizer has seen it on (struct store_object, held). */
+/* Marks of objects on which a watch that wants our finalizer has seen it (`held` of struct store_object). */
 
 int store_unhold_object(struct store *store, const char *key); /* takes `held` off it; -ENOENT */
 

@@ -16,7 +16,7 @@
 #define DOUBTS_MAX 400 /* of a watch: they fit into one message; there are few or none */
 #define DAY_USEC   (24 * USEC_PER_HOUR)
 
-/* ---- what the watcher is told */
+/* ---- messages to the watcher */
 
 struct list {
         const struct supervisor *supervisor;
@@ -94,7 +94,7 @@ static int report(const struct reporter *reporter, const char *watch_name, const
 
         if (!watch || watch->config->owner || !watch->config->events)
                 return 0;
-        /* A worker that cannot be told is about to end us anyway. */
+        /* If the message cannot be sent, the worker's end is about to end us anyway. */
         (void)channel_send(worker_child(reporter->worker)->process.channel, MESSAGE_REPORT,
                            &(struct message_report){.watch = watch_name,
                                                     .key = key,

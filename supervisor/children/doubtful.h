@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Objects that a watcher has died or hung over: its slot says which. From the first time on the next
- * watcher gets past it: a jq program that never ends or crashes is not run on it for the time of the
- * quarantine (it counts as selected, and its content without status stands in for the yield of the
- * trigger), so that it is served as all others are; where our own code died, nothing of it is read. With
- * each further death that time is doubled (lib/controller/due/doubt.h).
+ * Objects that a watcher has died or hung over: its slot says which. From the first death on, the next watcher
+ * gets past it: a jq program that never ends or crashes is not run on it for the time of the quarantine (it
+ * counts as selected, and its content without status stands in for the yield of the trigger), so that it is
+ * served as all others are; where our own code died, nothing of it is read. With each further death that time is
+ * doubled (lib/controller/due/doubt.h).
  */
 struct watch;
 
@@ -15,9 +15,9 @@ int doubtful_tell(struct watch *watch); /* its watcher; negative errno: of the l
 int doubtful_release(struct watch *watch, const char *key);
 
 /*
- * Events on objects that the operator has died over. A process that dies has no time to tell the API server,
- * and one that has just started has no credential yet: so they are told once a worker can, and the state
- * folder knows until when that was done.
+ * Events on objects that the operator has died over. A process that dies has no time to tell the API server, and
+ * one that has just started has no credential yet: so they are written as soon as there is a worker, and the
+ * state folder records until when that was done.
  */
 struct supervisor;
 struct worker;

@@ -17,7 +17,7 @@
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 
-/* A child was killed; kills of handlers are told with their runs. */
+/* A child was killed; kills of handlers are reported with their runs. */
 static const char *why_killed(struct supervisor *supervisor, int status)
 {
         int64_t before = supervisor->memory_kills;
@@ -33,7 +33,7 @@ void describe_exit(struct supervisor *supervisor, int status, char *buffer, size
         child_death_describe(status, why_killed(supervisor, status), buffer, size);
 }
 
-/* In an end in order no process is started any more, unless the operator begins anew behind it. */
+/* While the operator stops, no process is started, unless it begins again after that. */
 static void spawner_exited(struct supervisor *supervisor, const char *how)
 {
         bool needed = supervisor->phase <= PHASE_RUNNING || supervisor->reload.restarting;
@@ -103,8 +103,8 @@ static void tell_missing_landlock(void)
                         "own");
 }
 
-/* Injected code can run no program and start no process in here: only the spawner does that, and it knows
- * our own programs only. A restart in place finds all of it done. (The ledger's thread lives already:
+/* Injected code cannot execute a program or start a process here: only the spawner does that, and it knows only
+ * our own programs. After a restart in place all of this is done already. (The ledger's thread runs already:
  * Landlock does not bind it.) */
 int supervisor_close_in(const struct supervisor *supervisor)
 {

@@ -596,8 +596,8 @@ static bool peer_lives(int fd, pid_t pid)
         return pidfd >= 0 && poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 0) == 0;
 }
 
-/* A watcher, a gateway or a handler that has been taken over is of our user as well. 0: not of our process namespace. Root
- * needs no socket for what it wants of another user's operator. */
+/* A watcher, a gateway or a handler that has been taken over runs as our user as well. A peer with pid 0 is not
+ * in our process namespace. Root has other means than the socket of another user's operator. */
 static bool peer_is_ours(int fd, const struct ucred *peer)
 {
         if (peer->pid == 0 || (peer->uid == 0 && geteuid() != 0))

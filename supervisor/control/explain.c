@@ -45,7 +45,7 @@ void explain_ended(struct supervisor *supervisor, const struct assignment *given
                                      {"RECONCILED_UID", done->uid}),
                           "%s of %s of watch %s (%s) has succeeded after %llu ms", run.action, done->key,
                           done->watch, run.reason, (unsigned long long)(run.duration_usec / 1000));
-        /* Short of memory, it is merely not shown. */
+        /* Without memory it is left out. */
         (void)slowest_note(&supervisor->slowest, given->run.watch, done->key, run.result, run.duration_usec,
                            supervisor->controller.now.boottime);
         (void)history_note(supervisor, given, done);
@@ -128,7 +128,7 @@ static int explain_row(const char *watch_name, const struct ledger_row *row, voi
         json_bool(json, "deleting", row->deleting);
         json_bool(json, "unselected", row->unselected);
         json_bool(json, "settling", row->settling[0] != '\0');
-        /* A plan is JSON, for workers alone; of a word, the text behind it is for people. */
+        /* A plan is JSON, for workers only; if it begins with a word, the text after that is for people. */
         json_string(json, "settlingText",
                     row->settling[0] != '{' && strchr(row->settling, ' ') ? strchr(row->settling, ' ') + 1
                                                                           : "");

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Why an object did or did not run: all that is known here about one key, for `reconciledctl explain`, which
- * draws the conclusion. The content of the store is not known here: the answer says where it is.
+ * draws the conclusion. The content of the store is unknown here: the answer says where it is.
  */
 #include "base/text.h"
 #include "controller/controller.h"

@@ -8,9 +8,8 @@
 #include "supervisor/supervisor.h"
 
 #define LISTED_MAX 1000
-#define LOOKED_MAX                                                                                          \
-        2000 /* of those that have a time, the earliest: behind them are the resyncs of all others */
-#define PAGE 50
+#define LOOKED_MAX 2000 /* of those that have a time, the earliest: the resyncs of all others follow */
+#define PAGE       50
 
 typedef int (*list_page_t)(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                            ledger_visit_t visit, void *userdata);

@@ -76,7 +76,7 @@ static uint64_t concurrency_of(const struct watch *watch)
         return limit > 0 && limit < most ? limit : most;
 }
 
-/* The age of the runs that are under way: of all together, and of the longest. */
+/* The age of the runs that are in flight: of all together, and of the longest. */
 static void add_ages(const struct watch *watch, struct watch_values *values)
 {
         uint64_t now = clock_boottime_usec();

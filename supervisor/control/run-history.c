@@ -120,7 +120,7 @@ static int print_entry(const struct ledger_history *entry, void *userdata)
         return 0;
 }
 
-/* One that is not in the history has succeeded at once, and has written to no child. */
+/* A run that is not in the history has succeeded at once, and has written to no child. */
 static int write_last_run(const struct ledger_run *run, void *userdata)
 {
         struct history_page *page = userdata;
@@ -217,7 +217,7 @@ void history_write_wait(const struct supervisor *supervisor, const char *watch, 
 
         if (strncmp(row->settling, PLAN_OF_WAIT, strlen(PLAN_OF_WAIT)) != 0)
                 return;
-        /* Without memory, or a ledger, the words are merely missing. */
+        /* Without memory or a ledger, the texts are missing. */
         (void)ledger_visit_history(supervisor->controller.ledger, watch, row->key, HISTORY_OF_KEY,
                                    keep_waiting_entry, &waiting);
         json_string(json, "waitsFor", waiting.text.data ? waiting.text.data : "");

@@ -22,7 +22,7 @@ void slowest_forget(struct slowest *slowest, uint64_t now)
                         slowest_drop(slowest, i);
 }
 
-/* Where an earlier run of the same key stands; count: nowhere. */
+/* The index of an earlier run of the same key; the count if there is none. */
 static size_t find_slow_run(const struct slowest *slowest, unsigned watch, const char *key)
 {
         size_t i = 0;

@@ -101,8 +101,8 @@ static void tell_lost_key(struct supervisor *supervisor, const char *path, const
         if (rows > 0)
                 log_write(
                         LOG_ERR, MESSAGE_ID_HASH_KEY_LOST, NULL,
-                        "%s %s; it cannot be told any more whether the %" PRIu64
-                        " objects that were handled have changed since: each of them runs once; no change and no deletion is lost",
+                        "%s %s; whether the %" PRIu64
+                        " objects that were handled have changed since is unknown: each of them runs once; no change and no deletion is lost",
                         path, what, rows);
 }
 

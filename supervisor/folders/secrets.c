@@ -21,8 +21,7 @@
 
 /* ---- the folder */
 
-/* Where handlers' users are let through (handlers/access-state.c), the mode shows the right to search as
- * the group's. */
+/* If handlers' users may enter (handlers/access-state.c), the mode shows their right to search as the group's. */
 static bool is_private(const struct stat *st)
 {
         return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 067) == 0;

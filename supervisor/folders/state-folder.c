@@ -70,7 +70,7 @@ static void read_starts(struct supervisor *supervisor)
         ledger_clock_begin(supervisor, &left);
 }
 
-/* In place, so that a SIGKILL finds the one or the other; a full disk is told by what needs the disk. */
+/* Written in place, so that a SIGKILL leaves either text; what needs the disk reports that it is full. */
 static void write_starts(struct supervisor *supervisor, int last_exit)
 {
         struct ledger_clock *clock = &supervisor->clock;
@@ -118,7 +118,7 @@ static int take_lock(const char *folder, const char *name, const char *advice, i
         return 0;
 }
 
-/* Its control socket, and what is under way, are of one operator: the second one would take them over. */
+/* Its control socket, and what is in flight, are of one operator: the second one would take them over. */
 int runtime_folder_take(struct supervisor *supervisor, struct error *error)
 {
         char pid[24];
@@ -126,7 +126,7 @@ int runtime_folder_take(struct supervisor *supervisor, struct error *error)
         int r = take_lock(supervisor->options->runtime_directory, "control.lock",
                           "a runtime directory of its own", &supervisor->lock.runtime_fd, error);
 
-        /* For the message of a second one only: a full disk merely makes it say 0. */
+        /* Only for the message of a second operator: on a full disk that says 0. */
         if (r >= 0 && ftruncate(supervisor->lock.runtime_fd, 0) >= 0)
                 (void)!pwrite(supervisor->lock.runtime_fd, pid, (size_t)length, 0);
         return r;

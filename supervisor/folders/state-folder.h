@@ -18,7 +18,7 @@ int state_folder_take(struct supervisor *supervisor, struct error *error);
 int runtime_folder_take(struct supervisor *supervisor, struct error *error);
 /* false: one of them is not there any more, and that was fatal. */
 bool state_folder_check(struct supervisor *supervisor);
-/* Each writes the file anew. */
+/* Each writes the file again. */
 void state_folder_note_exit(struct supervisor *supervisor);
 void state_folder_note_crash_events(struct supervisor *supervisor, uint64_t now); /* by the ledger's clock */
 void state_folder_note_time(struct supervisor *supervisor);

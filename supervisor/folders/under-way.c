@@ -22,7 +22,7 @@
 
 #define VERSION   UINT32_C(0x77617902)
 #define ENDED_MAX 256            /* runs that wait for their commit: then there is one at once */
-#define UNLISTED  ((unsigned)-1) /* the place of one that does not fit */
+#define UNLISTED  ((unsigned)-1) /* the place of a run that does not fit */
 
 enum record_state { RECORD_FREE, RECORD_RUNNING, RECORD_ENDED };
 
@@ -64,13 +64,13 @@ static size_t runs_of_worker(const struct supervisor *supervisor)
         return supervisor->config->window > RUNS_AT_ONCE ? supervisor->config->window : RUNS_AT_ONCE;
 }
 
-/* Runs under way, runs that have ended, and while no commit succeeds, all that had begun before. */
+/* Runs in flight, runs that have ended, and while no commit succeeds, all that had begun before. */
 static size_t record_count(const struct supervisor *supervisor)
 {
         return 2 * supervisor->controller.worker_count * runs_of_worker(supervisor) + ENDED_MAX;
 }
 
-/* Null where the kernel does not say: that is like no other one. */
+/* Zeros if the kernel does not report it: they match no boot. */
 static sd_id128_t this_boot(void)
 {
         sd_id128_t boot = SD_ID128_NULL;
@@ -165,7 +165,7 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
         return r < 0 ? r : ledger_commit(supervisor->controller.ledger);
 }
 
-/* NULL: it says of each run that was not over what it was. */
+/* NULL if the file is intact. */
 static const char *why_doubtful(const struct file *file)
 {
         sd_id128_t boot = this_boot();
@@ -236,7 +236,7 @@ static int make_records(struct under_way *under_way, const char *path, size_t co
         return fsync(under_way->fd) < 0 ? -errno : 0;
 }
 
-/* On the disk before anything runs: what lies there now may say that nothing is under way. */
+/* On the disk before anything runs: what lies there now may say that nothing is in flight. */
 static int begin_file(struct supervisor *supervisor)
 {
         struct under_way *under_way = supervisor->under_way;
@@ -377,7 +377,7 @@ bool under_way_end(struct supervisor *supervisor, const struct assignment *given
                 assert(under_way->ended_count < record_count(supervisor));
                 under_way->ended[under_way->ended_count++] = given->place;
         }
-        /* Nothing that is written there next may be seen before. */
+        /* Later writes to the record must not be visible before this one. */
         atomic_thread_fence(memory_order_seq_cst);
         return under_way->ended_count >= ENDED_MAX;
 }

@@ -24,13 +24,13 @@
 struct supervisor;
 struct under_way;
 
-/* Judges the runs of the last life, and begins the file anew. Negative errno. */
+/* Judges the runs of the last life, and begins the file again. Negative errno. */
 int under_way_begin(struct supervisor *supervisor);
 void under_way_blameless(struct supervisor *supervisor); /* a death from now on is no object's fault */
 void under_way_close(struct supervisor *supervisor); /* the ledger is closed: nothing is noted any more */
 void under_way_free(struct under_way *under_way);
 void under_way_note(struct supervisor *supervisor, struct assignment *given);
-/* Noted until the ledger has its outcome; a run that had not begun has left it as it was. True: so many wait
- * for that, that the ledger should be committed. */
+/* The run stays noted until the ledger has its outcome; a run that had not begun is dropped. True if so many
+ * wait that the ledger should be committed. */
 bool under_way_end(struct supervisor *supervisor, const struct assignment *given, bool has_begun);
 void under_way_committed(struct supervisor *supervisor);

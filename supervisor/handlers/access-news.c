@@ -73,7 +73,7 @@ int access_take(struct supervisor *supervisor, const struct message_access *mess
         state->trouble.health = message->usable || !message->reason[0]         ? WATCH_HEALTHY
                                 : isolated && is_past_deadline(watch, message) ? WATCH_FAILED
                                                                                : WATCH_DEGRADED;
-        /* The watch, which works again, tells that there is one again. */
+        /* When the watch works again, that is reported. */
         if (was_failing && !message->usable)
                 was_failing = false;
         tell_failing(state, was_failing);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What finds no place is dropped: a run has done its work, and must not fail for that. It is told once for each reason. */
+/* A metric without room is dropped: the run has done its work, and must not fail for that. Each reason is
+ * logged once. */
 #include "supervisor/handlers/measured.h"
 
 #include <errno.h>

@@ -91,7 +91,7 @@ static int add_separation_problem(struct config_problems *problems, const struct
         return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
 }
 
-/* 0, -EINVAL: it is a problem; -ENOMEM. What cannot be read is told by who reads it. */
+/* 0, -EINVAL: it is a problem; -ENOMEM. Whoever reads what cannot be read reports it. */
 static int check_source(struct config_problems *problems, const struct config_watch *watch, const char *key,
                         const char *path, uid_t reader)
 {
@@ -146,7 +146,7 @@ int separation_check(const struct config *config, struct config_problems *proble
 
 /* ---- what must not be read */
 
-/* Negative: that could not be found out. */
+/* Negative if that could not be found out. */
 static int warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)
 {
         const struct config *config = supervisor->config;

@@ -22,8 +22,8 @@
 struct options;
 struct supervisor;
 
-/* Reads and judges the configuration. Every problem is told (printed for --check, else logged); `first` gets
- * the first one. Negative errno. */
+/* Reads and judges the configuration. Every problem is printed (for --check) or logged; `first` gets the first
+ * one. Negative errno. */
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
 
 /* What a restart in place hands to the life after it. */

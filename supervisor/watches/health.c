@@ -9,7 +9,7 @@
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
 
-/* One line for each change; what to do about it is in the catalog. */
+/* Logs one line for each change; the journal's catalog says what to do. */
 static void tell_trouble(const struct watch *watch, const char *key, const char *namespace_name,
                          bool in_part)
 {

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The supervisor's side of a watch, beside the place that the controller has for it
- * (lib/controller/controller-watch.h): its child, its trouble as people are told, timers.
+ * (lib/controller/controller-watch.h): its child, its trouble in words, timers.
  */
 #include <systemd/sd-event.h>
 
@@ -15,7 +15,7 @@ struct supervisor;
 struct memory_retry {
         sd_event_source *timer; /* then the watch begins again */
         unsigned tries;         /* so far, without being in sync */
-        bool is_due;            /* it begins again when nothing of it runs */
+        bool is_due;            /* it begins again when none of its runs is in flight */
 };
 
 struct watch_place {

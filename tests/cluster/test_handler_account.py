@@ -75,7 +75,7 @@ def test_an_operator_without_the_right_says_whose_it_lacks(cluster, operator, ha
     operator.configure(types.SimpleNamespace(kubeconfig=kubeconfig), [entry], operator="helpless.example.com")
     operator.start_ready().wait_synced()
     widgets.create("a", spec={})
-    told = operator.wait_for_log(f"no token can be had for service account {namespace}/helper")
+    told = operator.wait_for_log(f"cannot get a token for service account {namespace}/helper")
     assert "system:serviceaccount:default:helpless" in told["message"] and "serviceaccounts/token" in told["message"]
     assert not handler.requests()
     grant = [manifest for manifest in yaml.safe_load_all(operator.ctl.run("rbac", "--config", str(operator.config_file),

@@ -310,7 +310,7 @@ def test_a_run_by_hand_says_why_there_is_no_token(devserver, operator, handler, 
         "kubernetes": {"serviceAccount": "missing", "namespace": "default"}})])
     widgets.create("w", spec={})
     tried = by_hand("run", "--object", "default/w", expect=77)
-    assert 'no token can be had for service account default/missing' in tried.stderr
+    assert 'cannot get a token for service account default/missing' in tried.stderr
     assert not handler.requests()
 
 

@@ -81,7 +81,7 @@ def test_no_run_begins_before_the_token_is_there(make_server, operator, handler)
     operator.start_ready()
     widgets_of(server).create("a", spec={})
     told = operator.wait_for_log('serviceaccounts "helper" not found', message_id=MESSAGE_ID["WATCH_DEGRADED"])
-    assert "no token can be had for service account default/helper" in told["message"]
+    assert "cannot get a token for service account default/helper" in told["message"]
     wait_until(lambda: len(token_requests(server, status=404)) >= 2, "a second attempt")
     status = operator.ctl.status()["watches"][0]
     assert status["state"] == "degraded" and status["accessAwaited"] and "not found" in status["reason"]

@@ -54,8 +54,8 @@ static int mark_owner(struct watcher *watcher, const char *version, bool has_lef
         return store_dirty_add(watcher->store, &change);
 }
 
-/* The stored object is gone or replaced: its owner is told, and does not own it any more. stays: the
- * owner that it has now. */
+/* The stored object is gone or replaced: announces its owner, which does not own it any more. stays: its
+ * present owner. */
 static int leave_owner(struct watcher *watcher, const char *key, const struct owner *stays)
 {
         struct owner owner;

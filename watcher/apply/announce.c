@@ -20,12 +20,11 @@
 #define BATCH_MAX                                                                                           \
         200 /* entries of at most 1000 bytes (lib/object/identity.h, store/dirty.h): below a packet's cap */
 
-/* Kept free in the credit: changes need not wait until the supervisor has gone through what merely
- * exists. */
+/* A part of the credit that is kept free: changes need not wait until all stored objects were announced. */
 #define SWEEP_LEAVES 400
 #define SWEEP_LEAVES_NEW                                                                                    \
         400            /* of what is left to the sweep: for namespaces that it comes to for the first time */
-#define SWEEP_AGEING 8 /* of so many changes one is swept, where they leave it nothing */
+#define SWEEP_AGEING 8 /* one of this many is from the sweep, if changes leave it no room */
 
 struct batch {
         struct record_change change[BATCH_MAX];
@@ -61,10 +60,9 @@ static void batch_free(struct batch *batch)
 }
 DEFINE_CLEANUP(struct batch *, batch_free);
 
-/* ---- the sweep: what merely exists is announced by a walk through the store, as far as the credit goes and
- * after what has changed since; nothing is written for that. After a restart without a LIST, of all stored
- * objects: the supervisor's ledger knows for which of them something is due. And behind a first list that
- * fills an empty store. */
+/* ---- the sweep announces stored objects by a walk through the store, as far as the credit goes and after what
+ * has changed since; it writes nothing. It announces all stored objects after a restart without a LIST, since
+ * the supervisor's ledger knows which are due, and after a first list that fills an empty store. */
 
 struct swept {
         const struct watcher *watcher;
@@ -145,7 +143,7 @@ int announce_epoch(struct watcher *watcher)
 
         return r >= 0 ? 0
                       : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                    "the supervisor cannot be told of the epoch: %s", strerror(-r));
+                                    "cannot report the epoch to the supervisor: %s", strerror(-r));
 }
 
 /* Commits before it announces: the worker reads the object at once. */

@@ -106,7 +106,7 @@ static void note_search_failure(struct search *search, const struct page *page)
         announce_soon(watcher); /* and report it */
 }
 
-/* Returns 1: the next page is due, or the same one again after a pause; 0: that was the last one of this namespace. */
+/* Returns 1 if the next page is due, or the same one again after a pause; 0 after the last one of this namespace. */
 static int search_page(struct search *search) _suspends_
 {
         _cleanup_(page_done) struct page page;

@@ -10,7 +10,8 @@
  */
 #include "watcher/watcher.h"
 
-/* Begins it, where the watch selects at all; announced as: CHANGE_UPDATED or CHANGE_UNSELECTED. */
+/* Begins the search, if the watch has a selector. as: how objects are announced, CHANGE_UPDATED or
+ * CHANGE_UNSELECTED. */
 void finalizer_search_begin(struct watcher *watcher, enum change_kind as);
 /* Goes on with it, if there is one. Also true while the server refuses it: watcher->search.unseen says why. */
 bool finalizer_search_is_through(struct watcher *watcher);

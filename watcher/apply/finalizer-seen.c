@@ -35,7 +35,7 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
 /* Whether our finalizer was seen on the object since its deletion began. Where a watch that wanted the
  * finalizer has no news of that, it was not: a cleanup too many does less harm than one that is missing.
  * The version that the store has without the mark is no news either: the watch may not have wanted the
- * finalizer when it was stored, and a release of that time may still be under way. Such a release names
+ * finalizer when it was stored, and a release of that time may still be in flight. Such a release names
  * the version it is based on, so it cannot touch a newer one. */
 static int holds_finalizer(struct watcher *watcher, const struct store_object *object, bool ours, bool *ret)
 {

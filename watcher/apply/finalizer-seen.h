@@ -15,9 +15,8 @@
 int finalizer_note(struct watcher *watcher, struct store_object *object, bool listed);
 /* The same for the last state of an object that was deleted. */
 int finalizer_note_end(struct watcher *watcher, struct store_object *last);
-/* Where the watch does not want our finalizer: forgets that it was seen on objects that are being
- * deleted. Called before anything is announced. on_progress: called for as long as it takes. 0, or the
- * errno of the store. */
+/* If the watch does not want our finalizer: forgets that it was seen on objects that are being deleted. Called
+ * before anything is announced. on_progress: called for as long as it takes. 0, or the errno of the store. */
 int finalizer_unhold(struct watcher *watcher, void (*on_progress)(void *userdata), void *userdata);
 /* The stored object must have its JSON. */
 enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const struct store_object *object);

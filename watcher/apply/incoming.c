@@ -67,7 +67,7 @@ static bool is_swept(const struct watcher *watcher, const struct store_object *o
         return listed && !watcher->first_synced && sweep_is_to_come(&watcher->announce.sweep, object->key);
 }
 
-/* Returns 1: nothing is to be done. */
+/* Returns 1 if nothing has to be done. */
 static int is_replay(struct stream *stream)
 {
         stream->watcher->count.replays++;
@@ -438,7 +438,7 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-/* DELETED under a selector: the object is gone, or merely not selected any more. If the store does not
+/* DELETED under a selector: the object is gone, or only not selected any more. If the store does not
  * hold it, it was never selected. The mark becomes 0, so that only a later event or LIST counts as seeing
  * it again. */
 static int apply_left(struct watcher *watcher, const struct identity *identity)
@@ -481,7 +481,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return 0;
         if (is_owned(watcher))
                 return owned_gone(watcher, identity.key);
-        /* Under a selector, this also comes when the object has merely left the selection. */
+        /* Under a selector, this also comes when the object has only left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
                 return apply_left(watcher, &identity);
         last = (struct store_object){

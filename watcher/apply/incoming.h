@@ -12,8 +12,8 @@
 
 /* An object was shown. listed: by a list, which may also be the first events of a watch. */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
-/* Which namespace and kind an object has is the server's word. One that was not asked for is not taken for ours, and the
- * answer that holds it is given up: stream->stream_error says why, and so does the log. Returns -ECANCELED. */
+/* The server decides which namespace and kind an object has. An object that was not asked for is refused, and
+ * the answer that holds it is given up: stream->stream_error says why, and so does the log. Returns -ECANCELED. */
 int apply_foreign(struct stream *stream, const char *key, struct span kind);
 /* A listed object is too large to be read. */
 int apply_skipped(struct stream *stream);

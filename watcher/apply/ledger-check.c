@@ -97,5 +97,5 @@ void ledger_check_finish_maybe(struct watcher *watcher)
         watcher->checked = true;
         if (child_send(watcher->child, MESSAGE_CHECKED, &checked) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "the supervisor cannot be told that the ledger was compared");
+                            "cannot report to the supervisor that the ledger was compared");
 }

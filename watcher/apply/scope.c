@@ -99,7 +99,7 @@ bool absence_is_deletion(const struct watcher *watcher)
                !scope_text_differs(config->known_scope, watcher->scope);
 }
 
-/* Where namespaces are named, or none is given, the server chooses. */
+/* If namespaces are named, or no limit is given, the server chooses. */
 bool scope_chooses(const struct watcher *watcher, const char *key)
 {
         const char *slash = strchr(key, '/');

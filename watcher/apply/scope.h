@@ -24,7 +24,7 @@ bool scope_is_kind(const struct watcher *watcher, struct span api_version, struc
 bool scope_fits(const struct stream *stream, const struct identity *identity);
 /* Whether an object that a complete list does not show was deleted. */
 bool absence_is_deletion(const struct watcher *watcher);
-/* Puts cluster, scope and the number of the LIST on record. explained: no missing object is unexplained.
+/* Stores cluster, scope and the number of the LIST. explained: every missing object is accounted for.
  * 0, or the errno of the store. */
 int meta_save(struct watcher *watcher, bool explained);
 

@@ -48,7 +48,7 @@ int swept_tell(struct watcher *watcher)
         if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
                 return 0;
         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                           "the supervisor cannot be told that all objects were announced");
+                           "cannot report to the supervisor that all objects were announced");
 }
 
 int swept_again(struct watcher *watcher)
@@ -62,7 +62,7 @@ int swept_again(struct watcher *watcher)
         return 0;
 }
 
-/* Where no LIST has shown the stored objects, a sweep announces them. */
+/* If no LIST has shown the stored objects, a sweep announces them. */
 static int begin_life(struct watcher *watcher)
 {
         /* Owned objects are no reason to run by themselves. */
@@ -111,7 +111,7 @@ void synced_tell(struct watcher *watcher)
                 return;
         if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "the supervisor cannot be told that the watch is synced");
+                            "cannot report to the supervisor that the watch is in sync");
         else
                 verification_continue(watcher); /* those of the last life as well */
         ledger_check_finish_maybe(watcher);

@@ -4,9 +4,9 @@
  * (SWEPT). */
 #include "watcher/watcher.h"
 
-/* One more stream is synced: says so when all are. */
+/* A stream is in sync: reports when all are. */
 void synced_tell(struct watcher *watcher);
 /* Says SWEPT, once, where nothing is left to announce. Negative: fatal was said. */
 int swept_tell(struct watcher *watcher);
-/* Announces all that exists once more, from the beginning, and SWEPT behind it. 0, -ENOMEM. */
+/* Announces all stored objects once more, then SWEPT. 0, -ENOMEM. */
 int swept_again(struct watcher *watcher);

@@ -33,9 +33,10 @@ struct question {
 struct verification {
         struct question *asked;
         size_t asked_count;
-        struct store_question after; /* the last one that was asked in this round; key NULL: none */
         struct store_question
-                hop; /* behind all of the namespace that had the last turn; key NULL: none had */
+                after; /* the last one that was asked in this round; key NULL if there is none */
+        struct store_question
+                hop; /* after all questions of the namespace that had the last turn; key NULL if none had */
         bool hops;   /* the last question was asked for a turn */
         bool pauses; /* until the next attempt */
         struct failures failures; /* only its pace is used */
@@ -132,8 +133,8 @@ static int is_open(struct watcher *watcher, const struct store_question *questio
         return question->owed && !store_tombstone_exists(watcher->store, question->key, question->uid);
 }
 
-/* Where everything is selected, an object that exists has not left the selection: it could not be read,
- * or the list was stale. */
+/* If the watch selects everything, an object that exists has not left the selection: it could not be read, or
+ * the list was stale. */
 static bool may_be_unselected(const struct watcher *watcher, const struct store_question *question,
                               const struct stream *stream)
 {
@@ -263,7 +264,7 @@ static bool would_be_refused(struct watcher *watcher, const struct store_questio
         return stream && stream_is_refused(stream);
 }
 
-/* Finds the next question behind *place that needs an answer; those that were answered otherwise are removed.
+/* Finds the next question after *place that needs an answer; removes those that need none any more.
  * in_one: in the namespace of the first one that is found. -ENOENT: there is none. */
 static int find_open(struct watcher *watcher, struct store_question *place, bool in_one)
 {

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Absence that proves nothing by itself (a selector, a changed scope) is put to the server: 404 or another
- * UID means deleted; an object that is there has merely left the selection. The questions wait in the store,
+ * UID means deleted; an object that is there has only left the selection. The questions wait in the store,
  * so there may be as many as objects, and none is lost by a restart. A few are asked at a time; one that
  * fails is asked again, slower and slower. An object that a stream shows again meanwhile needs no answer. An
  * answer that is not certain must never be taken for a deletion.

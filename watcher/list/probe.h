@@ -13,7 +13,7 @@
  */
 #include "watcher/stream/stream.h"
 
-/* Asks, if there is a reason to and no question is under way. */
+/* Asks, if there is a reason to and no question is in flight. */
 void probe_start(struct stream *stream);
 /* The question is answered, perhaps by a LIST. */
 void probe_answered(struct stream *stream);

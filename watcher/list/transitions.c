@@ -58,7 +58,7 @@ static void stream_go_on(struct stream *stream)
         }
 }
 
-/* Where the store is complete, the stream goes on from there; else it begins with a list. */
+/* If the store is complete, the stream goes on from its position; else it begins with a list. */
 void streams_start(struct watcher *watcher)
 {
         FOREACH_ARRAY(stream, watcher->stream, watcher->stream_count) {
@@ -157,7 +157,7 @@ static enum answer answer_in(struct stream *stream, enum phase phase, const stru
         return answer;
 }
 
-/* Where the refused credential was replaced since, there is no reason to wait. */
+/* If the refused credential has been replaced since, there is no reason to wait. */
 static bool has_fresh_credential(struct stream *stream, uint64_t serial)
 {
         if (serial == 0 || stream->refreshed ||
@@ -226,7 +226,7 @@ void stream_failed(struct stream *stream, enum phase phase, const struct kube_er
                 return;
         refused_namespaces_note(stream);
         if (stream->failures.refused && !stream->watcher->first_synced) {
-                synced_tell(stream->watcher); /* the others may have waited for this one alone */
+                synced_tell(stream->watcher); /* the others may have waited for this one only */
                 if (watcher_is_over(stream->watcher))
                         return;
         }
@@ -257,7 +257,7 @@ void stream_replace(struct stream *stream)
                 list_again(&watcher->stream[i]);
 }
 
-/* Runs that wait for this list look for its position in the store as soon as the recovery is told. */
+/* Runs that wait for this list look for its position in the store as soon as the recovery is reported. */
 static int commit_before_recovery(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;

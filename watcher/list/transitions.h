@@ -15,5 +15,5 @@ void stream_failed(struct stream *stream, enum phase phase, const struct kube_er
 void stream_listed(struct stream *stream, const char *version);
 /* The server ended the watch in order, after a while. */
 void stream_closed(struct stream *stream);
-/* The store cannot be trusted any more: everything is listed anew. */
+/* The store cannot be trusted any more: everything is listed again. */
 void stream_replace(struct stream *stream);

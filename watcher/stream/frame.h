@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Lines out of a stream of bytes. Framing is by bytes: a character may be split anywhere. A line above the
- * cap is drained and told as too long; what stands behind the last newline when the stream ends is no line.
+ * Lines out of a stream of bytes. Framing is by bytes: a character may be split anywhere. A line above the cap is
+ * drained and reported as too long; what follows the last newline when the stream ends is not a line.
  */
 #include <stdbool.h>
 #include <stddef.h>

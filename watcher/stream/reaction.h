@@ -72,5 +72,5 @@ struct recent {
 
 #define RECENT_USEC UINT64_C(60000000)
 
-/* Notes a failure. True for the third within RECENT_USEC, which starts the count anew. */
+/* Notes a failure. True for the third within RECENT_USEC, which starts the count again. */
 bool recent_note(struct recent *recent, uint64_t now);

@@ -26,7 +26,7 @@ struct stream {
         char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
         char *watched_version;  /* that the watch was asked from: an event that is not newer is a replay */
         struct kube_transfer *transfer; /* the watch */
-        struct fiber *lister;           /* list/list.c; NULL: no list is under way */
+        struct fiber *lister;           /* list/list.c; NULL: no list is in flight */
         sd_event_source *timer;         /* backoff, or the stall of a watch */
         struct failures failures;
         struct recent server_error, interruption;
@@ -46,7 +46,7 @@ struct stream {
         struct {
                 bool listing;
                 uint64_t shown, shown_in_pages; /* objects; of them, those in whole pages */
-                int64_t left;                   /* so many are still to come; -1: the server does not say */
+                int64_t left; /* number of objects still to come; -1 if the server does not say */
         } progress;
 
         /* LIST */
@@ -59,7 +59,7 @@ struct stream {
         bool bookmarked, bad_line, settled;
 
         struct {
-                struct fiber *fiber;  /* asks; NULL: none does */
+                struct fiber *fiber;  /* asks; NULL if none does */
                 uint64_t waited_usec; /* for questions that were given up unanswered */
                 struct failures failures;
                 bool due;
@@ -70,8 +70,8 @@ struct stream {
 bool stream_is_refused(const struct stream *stream);
 /* No stream has still to list its objects. */
 bool streams_are_synced(const struct watcher *watcher);
-/* Those that are meant: how many, and the names of the first ones, for people. The text is the caller's; NULL:
- * there is none, or no memory. */
+/* Describes these streams for people: how many, and the names of the first ones. The caller owns the text; NULL
+ * if there is none, or no memory. */
 size_t streams_count(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
 char *streams_names(const struct watcher *watcher, bool (*is_meant)(const struct stream *stream));
 /* Makes watcher->stream. 0, -ENOMEM; what was made belongs to the watcher also after a failure. */
@@ -81,7 +81,7 @@ void streams_free(struct watcher *watcher);
 void streams_stop(struct watcher *watcher);
 bool stream_has_key(const struct stream *stream, const char *key); /* by its namespace */
 
-/* The stream that lists this key; NULL: none does. */
+/* The stream that lists this key; NULL if none does. */
 struct stream *stream_of_key(struct watcher *watcher, const char *key);
 int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */
 

@@ -3,7 +3,7 @@
 /*
  * The bodies that this worker has applied, and the state of the dependents after that: applying the same
  * body to a dependent that has not changed since would change nothing. There are some numbers for each, in
- * a table of a fixed size: a new entry replaces an older one, and what is forgotten is merely applied again.
+ * a table of a fixed size: a new entry replaces an older one, and what is forgotten is only applied again.
  *
  * Where others set a dependent back each time, the same body changes it again and again. That is counted, and the body is
  * held: for four seconds after the third time, then for twice as long each time, up to ten minutes. Ten quiet minutes end it.

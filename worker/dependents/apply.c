@@ -50,7 +50,7 @@ static int check_identities(struct dependents *dependents)
         return 0;
 }
 
-/* One whose kind is not served is no failure yet: another child may define the kind. */
+/* A child whose kind is not served has not failed yet: another child may define the kind. */
 static int resolve_child(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         int r = dependents_resolve(dependents, dependent);
@@ -112,7 +112,7 @@ static const struct record_watch *find_holder(const struct dependents *dependent
                        : NULL;
 }
 
-/* An object that was made anew has no list; then the mark of the former one of its name may be enough. */
+/* An object that was made again has no list; then the mark of the former one of its name may be enough. */
 static bool is_heir(const struct dependents *dependents, const struct dependent *dependent,
                     const struct ownership_view *view)
 {
@@ -156,7 +156,7 @@ static bool may_take(struct dependents *dependents, struct dependent *dependent,
         return false;
 }
 
-/* Takes it as it is. */
+/* Takes the dependent as the server has it. */
 static int judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
 {
         struct ownership_view view;
@@ -222,8 +222,8 @@ static int keep_former(struct dependents *dependents, struct dependent *dependen
         return 0;
 }
 
-/* A resync, a start and a request by hand are meant to repair what was overlooked; and after a failure
- * nothing is to be saved. */
+/* A resync, a start and a request by hand should repair what was overlooked; and after a failure no request
+ * should be saved. */
 static bool is_for_all(const struct run *run)
 {
         switch (run->order->reason) {
@@ -250,7 +250,7 @@ static bool is_unchanged(struct dependents *dependents, struct dependent *depend
         return true;
 }
 
-/* json: how it is now. Where an apply would change nothing, it counts as applied. */
+/* json: the present object. If an apply would change nothing, it counts as applied. */
 static int note_unchanged(struct dependents *dependents, struct dependent *dependent, const char *json,
                           size_t size)
 {
@@ -264,7 +264,7 @@ static int note_unchanged(struct dependents *dependents, struct dependent *depen
         return r < 0 ? r : 0;
 }
 
-/* What the store still has as it was shown needs no request. Returns 1: it was judged. */
+/* A child that the store still has as it was shown needs no request. Returns 1 if it was judged. */
 static int judge_shown(struct dependents *dependents, struct dependent *dependent,
                        const struct shown_child *shown)
 {
@@ -332,7 +332,7 @@ static int find_out(struct dependents *dependents, struct dependent *dependent) 
         bool is_first = dependent->conflicts == 0 && !dependent->touched;
         int r = 0;
 
-        /* The server decides: it answers 409 where something is there. */
+        /* The server decides: it answers 409 if the object exists. */
         if (owned && !shown && is_first && !recording_is_by_hand(dependents->run->worker->recording)) {
                 dependent->judged = dependent->absent = true;
                 return 1;
@@ -388,7 +388,7 @@ static void tell_applied(const struct dependents *dependents, const struct depen
                                      clock_boottime_usec());
 }
 
-/* Where something takes the mark off, the operator would not know its own child again. */
+/* If something takes the mark off, the operator does not recognize its own child later. */
 static void check_mark(struct dependents *dependents, struct dependent *dependent,
                        const struct kube_response *response)
 {
@@ -532,7 +532,7 @@ static void tell_unreferred(const struct dependents *dependents, const struct de
 
 #define SET_BACK "is set back by others each time"
 
-/* Others set it back each time: both would go on for ever, as fast as they can. */
+/* Others set it back each time: both would go on forever, as fast as they can. */
 static bool is_held(struct dependents *dependents, struct dependent *dependent, const struct text *body)
 {
         struct applied *applied = dependents->run->worker->applied;
@@ -642,7 +642,7 @@ static int write_child(struct dependents *dependents, struct dependent *dependen
                        : take_refused(dependents, dependent, &answer.response);
 }
 
-/* Their marks are all that was written; the handler has to see them before it means to change them. */
+/* Only their marks were written: the handler must see these children before it can want to change them. */
 static int finish_marked(const struct dependents *dependents)
 {
         const struct dependent *first = dependents->first_marked;

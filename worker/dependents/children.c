@@ -97,7 +97,7 @@ bool children_are_due(struct run *run)
                notes_have_left_records(run);
 }
 
-/* What goes has no new ones, and its list goes with it. */
+/* An object that is being deleted gets no new children, and its list goes with it. */
 static int clean_up(struct dependents *dependents) _suspends_
 {
         int r = recall_lost(dependents);
@@ -228,7 +228,7 @@ int children_resume(struct run *run)
                 dependents_free(TAKE_PTR(run->dependents));
                 return RUN_ATTEMPTS;
         }
-        /* The attempt was about the object as it was then; the object as it is now has not failed yet. */
+        /* The attempt was for the former content; the present content has not failed yet. */
         run->changed = object_essence(run) != dependents->plan.essence;
         run->fingerprint = dependents->plan.fingerprint;
         dependents->wait = dependents->plan.wait.count > 0;

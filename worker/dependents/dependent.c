@@ -437,7 +437,7 @@ int dependent_body(const struct dependent_owner *owner, const struct dependent *
                 return r;
         text_append(out, from, (size_t)(object.metadata.start + 1 - from));
         from = object.metadata.start + 1;
-        /* What refers to us goes with us, by the garbage collector. */
+        /* The garbage collector deletes what refers to the object. */
         if (dependent_may_refer(owner, dependent) && !dependent->adopted) {
                 write_reference(owner, out);
                 text_append_string(out, ",");

@@ -31,7 +31,7 @@ struct dependent {
         bool doubted; /* only the list on the object names it, among too many: its label must tell (recall.h) */
         bool namespace_filled; /* the handler gave none */
         bool is_new;           /* it did not belong to the object before this run */
-        bool adopt, release;   /* as the answer wants it: takes what nobody has, or lets go of it */
+        bool adopt, release;   /* as the answer asks: adopts what nobody owns, or releases the child */
         bool judged;           /* whose it is has been found out; then: */
         bool absent;           /* ... it is not there, and is created */
         bool posted;           /* ... by a POST (dependents_needs_post()) */
@@ -49,7 +49,7 @@ struct dependent {
         /* for a parked attempt: parked/plan.h */
         bool looked;    /* whether it was there before is known */
         bool touched;   /* this attempt has made or changed it */
-        bool settled;   /* nothing is left to do: it is gone or not ours, restored, or ready */
+        bool settled;   /* done: it is gone or not ours, restored, or ready */
         bool unready;   /* when it was applied */
         bool in_store;  /* it was looked at there, so each change of it leads to a run */
         char *uid;      /* when it was looked at, or after that; "" and NULL: unknown */
@@ -59,7 +59,7 @@ struct dependent {
         char *kept;     /* the id of confidential content (parked/park.h); "": it is lost; NULL: it is not
                            confidential, or was not there */
         char *shown;    /* its version after our apply, where it is to become ready; "" and NULL: unknown */
-        bool lost;      /* it was there, and what it was is not known any more */
+        bool lost;      /* it was there, and what it was is no longer known */
 };
 
 struct dependent_list {

@@ -81,7 +81,7 @@ void dependents_fail(struct dependents *dependents, struct dependent *dependent,
                             dependent_describe(dependent, name, sizeof(name)), what, why);
 }
 
-/* Where a dependent failed through its own fault, the object has failed. A missing right in a namespace
+/* If a dependent failed through its own fault, the object has failed. A missing right in a namespace
  * that a handler has named does not concern the whole watch. */
 enum run_result dependents_result(const struct dependents *dependents)
 {
@@ -118,7 +118,8 @@ bool dependents_is_claimed(const struct kube_error *error)
                strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
 }
 
-/* Whoever may write to the object may name in its list what nobody may see. What nothing else knows holds no finalizer. */
+/* Whoever may write to the object may put entries into its list that we may not see. An entry that only the
+ * list knows does not hold our finalizer. */
 static bool leave_stranger(struct dependents *dependents, const struct dependent *dependent,
                            const struct kube_error *error)
 {
@@ -293,7 +294,7 @@ int dependents_resolve(struct dependents *dependents, struct dependent *dependen
                 } else if (r != -ENOENT) {
                         return r < 0 ? r : 1;
                 }
-                /* What a run has looked for in vain. Before that is believed, the server is asked once more. */
+                /* A kind that was looked for in vain: before that is believed, the server is asked once more. */
                 if (dependent->stranger && dependents->pruning && !dependents_is_believed(dependents) &&
                     kinds_are_absent(run->worker, dependent->api_version, dependent->kind))
                         return -ENXIO;
@@ -315,7 +316,7 @@ static const struct {
         [DEPENDENTS_DELETES] = {"DELETE", NULL, "its deletion"},
 };
 
-/* Fields of others that an adoption takes by force could not be given back. */
+/* An adoption must not take fields of others by force: they could not be given back. */
 static bool is_forced(const struct dependents *dependents, const struct dependent *dependent)
 {
         const struct record_watch *config = dependents->run->watch->config;
@@ -325,8 +326,8 @@ static bool is_forced(const struct dependents *dependents, const struct dependen
         return dependents->undo || (config->children_force && !(dependent->adopting && config->rollback));
 }
 
-/* Whether the server may have done what it says that it has not, or does not answer to. A write that was sent twice is bound
- * to a version: if the second one succeeds, the first one was not carried out. */
+/* Whether the server may have carried out a request that it refused or did not answer. A write that was sent
+ * twice is bound to a version: if the second one succeeds, the first one was not carried out. */
 static bool is_unclear(const struct kube_response *response)
 {
         switch (response->error.failure) {

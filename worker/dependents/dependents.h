@@ -33,8 +33,7 @@ struct dependents {
         struct dependent_list known;  /* by the object's annotation; or by the plan of a parked attempt */
         struct dependent_list kept;   /* by the lists of other operators: not ours to delete */
         struct dependent_list beside; /* by the lists of our other watches: each has what it applied last */
-        struct dependent_list
-                lost; /* kinds and namespaces where dependents are to be looked for: recall.c */
+        struct dependent_list lost;   /* kinds and namespaces in which recall.c looks for dependents */
 
         bool present; /* the handler has not run yet: they are only looked at */
         bool cleanup; /* the object goes, and all of them with it */
@@ -70,9 +69,9 @@ struct dependents {
         char waiting[400];     /* the first that is not ready, and why; "": none */
         struct park_plan plan; /* of a parked attempt */
         struct {
-                bool silent;    /* the server could not take a request about one of them */
+                bool silent;    /* the server could not take a request about a dependent */
                 uint64_t asked; /* ledger's clock: since when it is being asked; 0: all was in the stores */
-                uint64_t slow_usec; /* that its slow answers took; 0: none was slow */
+                uint64_t slow_usec; /* time of its slow answers; 0 if none was slow */
         } server;
 };
 
@@ -88,13 +87,13 @@ _warn_unused_ int dependents_each(struct dependents *dependents, const struct de
                                              struct dependent *dependent)) _suspends_;
 /* 0; negative: the operator stops, and the run has ended. */
 _warn_unused_ int dependents_may_go_on(struct dependents *dependents);
-/* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL: none
+/* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL if there is none
  * is. */
 const char *dependents_waiting(const struct run *run);
 /* Notes that this one is not ready, and why. */
 void dependents_note_unready(struct dependents *dependents, const struct dependent *dependent,
                              const char *why);
-/* Notes that the server was asked for this one, and did not say how it is. */
+/* Notes that the server was asked for this dependent without an answer. */
 void dependents_note_refused(struct dependents *dependents, const struct dependent *dependent,
                              const struct kube_error *error);
 
@@ -130,8 +129,8 @@ _warn_unused_ int dependents_ask(struct dependents *dependents, const struct dep
 /* Asks for it. 1: *ret is the object, or it is not found; a refusal is its failure, as for dependents_each(). */
 _warn_unused_ int dependents_look(struct dependents *dependents, struct dependent *dependent,
                                   struct kube_answer *ret) _suspends_;
-/* Logs what was done to a child, one record for each write, so that the log alone tells a child's story; DONE
- * and Events tell it as well. fields: the names of those that were changed; or "". */
+/* Logs what was done to a child, one record for each write, so that the log alone has a child's history; DONE
+ * and Events have it as well. fields: the names of those that were changed; or "". */
 void dependents_tell(const struct dependents *dependents, const struct dependent *dependent,
                      enum child_write what, const char *fields);
 /* Names the fields in which two objects differ; of_after: only those that the second one has. false: in none. */

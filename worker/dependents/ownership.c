@@ -150,7 +150,7 @@ static void describe_holder(const char *owner, struct ownership_view *view)
                  space[1] == '/' ? space + 2 : space + 1);
 }
 
-/* Cuts the child off the value. false: it is another one, or none. */
+/* Cuts the child off the value. False if it names another child, or none. */
 static bool cut_child(const struct dependent *dependent, char *value)
 {
         _cleanup_text_ struct text name = TEXT_EMPTY, other = TEXT_EMPTY;
@@ -207,7 +207,7 @@ static bool find_mark(const struct dependent_owner *owner, const struct dependen
         return false;
 }
 
-/* Two operators may have watches of one kind: what the one has made for an object is no child of the other. */
+/* Two operators may watch one kind: a child that one of them made for an object is no child of the other. */
 static bool is_of_other_operator(const struct dependent_owner *owner, const struct dependent *dependent,
                                  const struct scan_object *object)
 {

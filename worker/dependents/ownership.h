@@ -13,11 +13,11 @@
         "adopted" /* OPERATOR/adopted: somebody else has created it, and it is released, not deleted */
 
 enum ownership {
-        OWNERSHIP_FOREIGN, /* somebody else's, or nobody's: not a byte of it changes */
+        OWNERSHIP_FOREIGN, /* owned by somebody else, or by nobody: it is not changed */
         OWNERSHIP_OURS,    /* of this owner, and this watch */
         OWNERSHIP_TWIN,    /* of this owner, and another watch of its kind */
-        OWNERSHIP_FORMER, /* of a former owner of the same name, which the garbage collector has not been told of */
-        OWNERSHIP_FALLEN, /* the same, with a reference to that owner: the garbage collector deletes it */
+        OWNERSHIP_FORMER,  /* of a former owner of the same name, still unknown to the garbage collector */
+        OWNERSHIP_FALLEN,  /* the same, with a reference to that owner: the garbage collector deletes it */
 };
 
 struct ownership_view {

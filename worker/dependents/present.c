@@ -67,7 +67,7 @@ static bool is_doubtful(const struct run *run)
                run->order->reason == RUN_CONFLICT || strstr(run->order->last_error, SHOWN_AGAIN);
 }
 
-/* What the store lacks of it now, it must have before it is believed again. */
+/* Notes the version that the store lacks and must have before it is believed again. */
 static void note_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct record_watch *owned, const struct kube_response *response)
 {

@@ -14,7 +14,7 @@
 #include "worker/waiting.h"
 #include "worker/write/finalizer.h"
 
-#define CONFLICTS_MAX 10 /* of one child in a run, with what others write meanwhile */
+#define CONFLICTS_MAX 10 /* of a child with writes of others, in one run */
 
 /* ---- kinds that are not served as they were */
 

@@ -34,7 +34,7 @@ static bool is_before(const struct dependent_list *list, size_t count, const cha
         return false;
 }
 
-/* What is left alone does not become known to the ledger. */
+/* Dependents that are left alone do not get into the ledger. */
 static void drop_left_alone(const struct dependents *dependents, struct dependent_list *list)
 {
         size_t kept = 0;
@@ -108,7 +108,7 @@ int recall_kinds(const struct run *run, struct text *out)
         if (kinds_are_as_before(run->dependents, record))
                 return print_former_kinds(run, out);
         r = record ? dependent_list_from_record(record, &list) : 0;
-        /* What was found by its label, and is not written down yet, must be found again. */
+        /* Dependents that were found by their label, and are not recorded yet, must be found again. */
         if (run->dependents->recall.found > 0 && list.count < count_left(&run->dependents->known)) {
                 dependent_list_done(&list);
                 return print_former_kinds(run, out);
@@ -120,12 +120,12 @@ int recall_kinds(const struct run *run, struct text *out)
         for (size_t i = 0; i < list.count; i++) {
                 const struct dependent *item = &list.item[i];
 
-                /* What only the list knows must not become known by it. */
+                /* Entries that only the list knows must not get into the ledger through it. */
                 if (confine_knows(run, item->api_version, item->kind) &&
                     !is_before(&list, i, item->api_version, item->kind, item->namespace_name))
                         child_versions_print(run, item->api_version, item->kind, item->namespace_name, out);
         }
-        /* What was deleted is not on the list any more, and may be in a store. */
+        /* Deleted dependents are not on the list any more, and may still be in a store. */
         child_versions_print_former(run, true, out);
         dependent_list_done(&list);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;

@@ -68,7 +68,7 @@ int remember_read(struct dependents *dependents)
         return r >= 0 && dependents->recall.doubted ? recall_doubt(dependents) : r;
 }
 
-/* After others have written to the object: adds what stands there to what is known. */
+/* After others have written to the object: adds the entries of its list to the known ones. */
 static int join_record(struct dependents *dependents)
 {
         _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
@@ -125,13 +125,13 @@ static int record_body(struct dependents *dependents, const struct text *record,
         return body->failed || record->failed || kinds->failed || set.failed || tooling.failed ? -ENOMEM : 0;
 }
 
-/* What turns out to be somebody else's does not stay in the list: later that would make it look like ours. */
+/* Objects that turn out to be somebody else's do not stay in the list: later they would look like ours. */
 static bool is_to_be_listed(const struct dependent *dependent)
 {
         return dependent->resource.plural && !dependent->release && !is_foreign_news(dependent);
 }
 
-/* Whether a wanted dependent stands for it. A wanted one whose kind is not known at the moment is
+/* Whether a wanted dependent stands for it. A wanted one whose kind is unknown at the moment is
  * remembered as it was. */
 static bool is_written(const struct dependents *dependents, const struct dependent *known)
 {

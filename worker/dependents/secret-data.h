@@ -3,7 +3,7 @@
 /*
  * `stringData` of a Secret is written as `data`. The API server moves it there itself, but its field manager
  * goes on to own members of stringData, which no Secret has: a key that a later answer leaves out would stay
- * for ever, and a rollback could not bring one back.
+ * forever, and a rollback could not bring one back.
  */
 #include "base/text.h"
 #include "object/scan.h"

@@ -112,7 +112,7 @@ static const struct {
         {"ownerReferences", "it is set by reconciled"},
 };
 
-/* What a patch may set of the metadata; it brings and takes away nothing else. */
+/* The metadata that a patch may set. */
 static int check_patched_metadata(const cJSON *metadata, struct place at, struct error *error)
 {
         static const char *const known[] = {"name", "namespace", "labels", "annotations"};
@@ -169,7 +169,7 @@ static int check_metadata(const cJSON *metadata, struct place at, struct error *
         return check_labels_and_annotations(metadata, at, error);
 }
 
-/* A key that stands twice is refused: the scanner and the tree could each see another one. */
+/* A duplicate key is refused: the scanner and the tree could each see another value. */
 static int check_twice(const cJSON *object, struct place at, const char *parent, struct error *error)
 {
         static const char *const single[] = {"apiVersion", "kind",   "metadata",   "name",
@@ -188,7 +188,7 @@ static int check_twice(const cJSON *object, struct place at, const char *parent,
         return 0;
 }
 
-/* Something may stand beside the object. */
+/* There may be keys beside the object. */
 static int check_wrapper(const cJSON *wrapper, struct place at, struct error *error)
 {
         static const char *const known[] = {DEPENDENT_MANIFEST, "adopt", "release"};

@@ -100,7 +100,7 @@ static int take_time(uint64_t *place, const cJSON *value, struct error *error)
         return 0;
 }
 
-/* What an answer with an error may not carry, because nothing more is done for the object in this run. */
+/* Keys that an answer with an error may not have, because nothing more is done for the object in this run. */
 static int check_failing(const struct answer *answer, struct error *error)
 {
         if (answer->dependents_text.start)
@@ -239,7 +239,7 @@ static int check_numbers(const cJSON *root, struct error *error)
                 number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
 }
 
-/* Of two texts for one key, no reader can know which one the author has meant. */
+/* With two values for one key, nobody can know which one the author meant. */
 static int check_duplicates(const cJSON *root, struct error *error)
 {
         _cleanup_text_ struct text path = TEXT_EMPTY;

@@ -19,7 +19,7 @@ struct answer {
         const cJSON *metrics;    /* list or NULL */
         /* As the handler wrote them: inside its output. Without a start: there is none. */
         struct span status_text, patch_text;       /* objects */
-        struct span dependents_text, patches_text; /* lists; where there is none, they stay as they are */
+        struct span dependents_text, patches_text; /* lists; if there is none, they stay as they are */
         bool status_has_conditions;
         const char *message;         /* or NULL */
         const char *error;           /* the handler says that it has failed, and why; or NULL */
@@ -28,7 +28,7 @@ struct answer {
         bool fatal;                  /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec; /* 0 if there is none */
         uint64_t requeue_at_usec;    /* of CLOCK_REALTIME; 0 if there is none */
-        uint64_t retry_after_usec;   /* beside an error: in the place of the backoff; 0 if there is none */
+        uint64_t retry_after_usec;   /* with an error: replaces the backoff; 0 if there is none */
 };
 
 /* 0: `ret` filled (empty for empty output); 1: the output is no answer; -EINVAL with the place in `error`,
@@ -37,7 +37,8 @@ int answer_parse(const char *output, size_t size, struct answer *ret, struct err
 void answer_done(struct answer *answer);
 /* A handler that always says a time that has passed is not run all the time. */
 #define REQUEUE_SOONEST_USEC UINT64_C(1000000)
-/* When its object is to run again, from now (CLOCK_REALTIME) on: the earlier of what it says; 0 if it says nothing. */
+/* The delay until the object runs again, from now (CLOCK_REALTIME) on: the earlier of the answer's times; 0 if
+ * it has none. */
 uint64_t answer_requeue_after(const struct answer *answer, uint64_t realtime);
 /* The answer's condition of this type, borrowed; NULL: it has none. */
 const cJSON *answer_condition(const struct answer *answer, const char *type);

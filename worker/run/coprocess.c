@@ -32,14 +32,14 @@ struct coprocess {
         struct worker *worker;
         struct worker_watch *watch;
         struct process *process; /* NULL: not running */
-        struct asked *first;     /* requests: those that it has, and those that it is to get */
+        struct asked *first;     /* requests that it has, and requests that it will get */
         bool retiring;           /* gets no other request, and ends when it has answered those that it has */
         bool ending;             /* was told to end; the next one is started when it is gone */
         bool unclear;  /* it has written what begins as an answer, and is not the answer to one request */
-        bool nameless; /* likewise, too long, and not to be told whose */
+        bool nameless; /* likewise, a line that is too long and cannot be assigned to a request */
         char failure[160];      /* why it was ended over its requests; "": it was not */
         uint64_t given, runs;   /* of this process: requests that it got, and has answered */
-        uint64_t answered_id;   /* the newest request that was answered; 0: none, or twice */
+        uint64_t answered_id;   /* the newest request that was answered; 0 if there is none, or twice */
         char answered_key[512]; /* and its object */
         uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
         uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
@@ -75,7 +75,7 @@ static bool is_of_batch(const struct coprocess *coprocess)
         return coprocess->watch->config->batch_max > 0;
 }
 
-/* Whether what it says before it answers is about the only request that it has: no thread of it has any other. */
+/* Whether its output before it answers is about the only request that it has: no thread of it has any other. */
 static bool speaks_of_one(const struct coprocess *coprocess)
 {
         return coprocess->given == 1 || (!is_of_batch(coprocess) && coprocess->watch->config->parallel <= 1);
@@ -140,7 +140,7 @@ static void end_with_runs(struct coprocess *coprocess, uint64_t grace_usec, cons
         end_process(coprocess, grace_usec);
 }
 
-/* Nothing tells which of two answers was meant; the first one was carried out by then. A third one is a line as any other. */
+/* Which of two answers was meant is unknown; the first was carried out. A third is a line like any other. */
 static void note_second_answer(struct coprocess *coprocess)
 {
         log_write(LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT,
@@ -271,7 +271,7 @@ static bool ended_well(const struct process_result *result)
                WEXITSTATUS(result->wait_status) == 0;
 }
 
-/* Its exit status is for those that it has not answered. 0: it has nothing to say about them. */
+/* Its exit status is the result of the requests that it has not answered; 0 says nothing about them. */
 static void settle_batch(struct coprocess *coprocess, const struct process_result *result, const char *why)
 {
         struct run *run = only_run(coprocess);
@@ -279,7 +279,7 @@ static void settle_batch(struct coprocess *coprocess, const struct process_resul
 
         if (run)
                 run->handler.result = *result;
-        /* What was said last may be about an object that was answered, perhaps of another tenant. */
+        /* The last line may be about an object that was answered, perhaps of another tenant. */
         if (!ended_well(result))
                 asked_settle(&coprocess->first, !is_cut_off(coprocess), ASKED_EXITED, why,
                              coprocess->given == 1 ? result->last_line : "");
@@ -302,7 +302,7 @@ static void explain(const struct coprocess *coprocess, const struct process_resu
                 snprintf(why, size, "the handler's process %s before it had answered", ended);
 }
 
-/* What it has not answered, when it is gone. `ended`: how it ended. */
+/* Ends the requests that it has not answered when it is gone. `ended`: how it ended. */
 static void settle(struct coprocess *coprocess, const struct process_result *result, const char *ended)
 {
         bool failing = coprocess->failure[0] != '\0';
@@ -333,7 +333,7 @@ static void tell_end(const struct coprocess *coprocess, const struct process_res
                             result->end == PROCESS_TIMED_OUT ? "did not end within its timeout" : ended);
 }
 
-/* Those that have waited for the old process to go; when the operator stops, there is no other one. */
+/* Wakes runs that wait for the old process to end; when the operator stops, there is no new one. */
 static void wake_unsent(struct coprocess *coprocess)
 {
         struct asked *asked = coprocess->first;
@@ -349,7 +349,7 @@ static void wake_unsent(struct coprocess *coprocess)
         }
 }
 
-/* Those that have waited outside for it to go. */
+/* Wakes the runs that have waited for it to go. */
 static void wake_line(const struct coprocess *coprocess)
 {
         for (struct run *run = coprocess->worker->runs; run; run = run->next)
@@ -402,7 +402,7 @@ static int timer_at(struct coprocess *coprocess, uint64_t usec)
         return r < 0 ? r : sd_event_source_set_enabled(coprocess->timer, SD_EVENT_ONESHOT);
 }
 
-/* Its requests have one timeout each, and came one after the other. */
+/* Each request has its own timeout; the first one began first. */
 static int on_handler_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
 {
         struct coprocess *coprocess = userdata;

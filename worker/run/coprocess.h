@@ -4,7 +4,7 @@
  * The process of a `serve` handler, or the host of a plugin: one for each worker and watch, started with the
  * first run. It reads a request a line on stdin, and writes an answer a line on stdout; with `parallel` it has several
  * requests at a time, and answers in any order. It is ended and
- * started anew when a run exceeds its timeout, and after so many runs or so much memory (recycle); when it
+ * started again when a run exceeds its timeout, and after a number of runs or so much memory (recycle); when it
  * dies by itself, the next run starts another one.
  */
 #include "worker/run/together/asked.h"

@@ -84,7 +84,7 @@ static int answered_too_much(struct run *run)
                           PROCESS_ANSWER_MAX);
 }
 
-/* Neither the handler nor the object is to blame: a volume is being mounted, or a package upgraded. */
+/* Neither the handler nor the object is to blame: a volume may be being mounted, or a package upgraded. */
 static int not_started(struct run *run, const char *why)
 {
         run->handler.ran = false;
@@ -187,7 +187,7 @@ static int start_program(struct run *run)
         return r;
 }
 
-/* However the run is cut off, it is over only when nothing of the program is left. */
+/* However the run is cut off, it ends only when no process of the program is left. */
 static int ask_program(struct run *run) _suspends_
 {
         int r = start_program(run);

@@ -213,7 +213,7 @@ static bool is_unneeded(const struct run *run)
 }
 
 /* The kind, owned or related, that was never listed in the object's namespace: its watcher may not. A handler would take
- * its objects for missing. NULL: there is none. */
+ * its objects for missing. NULL if there is none. */
 static const struct record_watch *find_unlisted(const struct run *run)
 {
         const char *key = run->order->key,

@@ -140,7 +140,7 @@ static int add_object(const struct store_object *owned, void *userdata)
         return r < 0 ? r : shown_add(&list->run->shown, list->config, owned->json, owned->json_size, false);
 }
 
-/* Those that were asked for, since the store does not show them, or is not believed. */
+/* Children that the server was asked for, since the store does not show them, or is not believed. */
 static int add_presented(struct owned_list *list)
 {
         const struct shown *shown = &list->run->shown;

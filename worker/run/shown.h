@@ -15,7 +15,8 @@ struct shown_child {
         char *json; /* not from the store: the request takes it from here, and "" is not there; else NULL */
 };
 
-/* Ends the text of a run that has written nothing for that reason; the next one knows by it that the store is behind. */
+/* The end of the message of a run that has written nothing for that reason; by it the next run knows that the
+ * store is behind. */
 #define SHOWN_AGAIN "the handler runs again and is shown it"
 
 struct shown {

@@ -20,11 +20,11 @@ int conditions_check(const cJSON *list, struct error *error);
 /* An entry of a list that was checked. The strings are borrowed. */
 struct condition condition_read(const cJSON *item);
 
-/* The entry of this type, borrowed; NULL: there is none. */
+/* The entry of this type, borrowed; NULL if there is none. */
 const cJSON *conditions_find(const cJSON *list, const char *type);
-/* The object's status.conditions, owned by the caller; an empty list where there are none. 0; -EBADMSG: they cannot be read;
+/* The object's status.conditions, owned by the caller; an empty list if there are none. 0; -EBADMSG: they cannot be read;
  * -E2BIG: there are too many values in them (JSON_BOUNDED_MAX); -ENOMEM. */
 int conditions_of(const char *json, cJSON **ret);
-/* Adds it, or changes the entry of its type. generation: metadata.generation that was seen; 0: none. now:
+/* Adds it, or changes the entry of its type. generation: metadata.generation that was seen; 0 if there is none. now:
  * RFC 3339. 0, -ENOMEM. */
 int condition_set(cJSON *list, const struct condition *condition, int64_t generation, const char *now);

@@ -35,7 +35,7 @@ struct operation {
 struct recorder {
         struct worker *worker;
         struct series_table *series; /* of objects whose Events are counted here */
-        struct series_table *told;   /* of objects that another worker counts; NULL: none does */
+        struct series_table *told;   /* of objects that another worker counts; NULL if none does */
         uint64_t telling;            /* reports that the supervisor has not passed on yet */
         struct operation *first;
         size_t waiting;
@@ -210,7 +210,7 @@ struct event {
         const struct record_watch *watch;
         const char *key, *uid, *version; /* version: "" and NULL: unknown */
         const char *type, *reason, *action, *note;
-        const char *about; /* of those that differ in nothing else; NULL: nothing */
+        const char *about; /* series that differ in nothing else; NULL if there is none */
 };
 
 static void cut_note(char note[NOTE_MAX + 1], const char *text)
@@ -434,7 +434,7 @@ static const char *text_or(const cJSON *item, const char *key, const char *other
         return text ? text : otherwise;
 }
 
-/* An Event about an Event would be an object of the same watch, and cause the next one for ever. */
+/* An Event about an Event would be an object of the same watch, and cause the next one forever. */
 static bool is_of_events(const struct record_watch *watch)
 {
         return strcmp(watch->kind, "Event") == 0 &&

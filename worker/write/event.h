@@ -17,7 +17,7 @@ void recorder_free(struct recorder *recorder);
 /* Records the Events of the run's answer, after a success; the failure, after a failure. */
 void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
                         const char *text);
-/* Counts an Event for another worker or the supervisor. 0; -EPROTO: its watch is not known. */
+/* Counts an Event for another worker or the supervisor. 0; -EPROTO: its watch is unknown. */
 int recorder_report(struct recorder *recorder, const struct message_report *report);
 /* The supervisor has passed on a report of ours. */
 void recorder_reported(struct recorder *recorder);

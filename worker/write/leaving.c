@@ -16,7 +16,7 @@
 #define TOLD "left:" /* what the ledger keeps for the run: since when it waits */
 
 /* The supervisor lets the run look at once when another watch has news of the object or has run for it. These
- * are for what nobody tells. */
+ * times are for changes that nobody reports. */
 #define SOON_USEC   (10 * USEC_PER_SEC)
 #define SELDOM_USEC USEC_PER_MINUTE
 #define FIELD_USEC  USEC_PER_MINUTE /* a fieldSelector counts as a match for so long */
@@ -50,7 +50,7 @@ static bool filter_holds(const struct run *run, const char *filter)
         const char *json = object_json(run);
         bool holds = true; /* if the filter cannot be run, nothing is taken off */
 
-        /* One that its watcher has died over is run nowhere; which of the filters it was does not matter. */
+        /* No filter is run on an object over which a watcher has died, whichever filter that was. */
         if (filter[0] && !run->order->doubtful && !run->order->twin_doubtful &&
             jq_program_new(filter, &program, NULL) >= 0)
                 (void)jq_program_test(program, json, strlen(json), run->watch->config->metadata_only, &holds,
@@ -130,7 +130,7 @@ bool leaving_waits(const struct run *run)
         if (run->action != ACTION_UNSELECTED || !run->object.json ||
             (ours->finalizer && object_is_deleting(run)))
                 return false;
-        /* One that owes the end will tell it. But what was held before is held in between, too. */
+        /* A watch that owes the end will handle it. But an object that was held before stays held in between. */
         if (run->order->taken && (!is_on(run, ours->finalizers) || is_held_by_other(run)))
                 return false;
         /* Our own watch as well: the object may be back, and its watcher has not said so yet. */

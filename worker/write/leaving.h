@@ -13,9 +13,9 @@
 bool leaving_waits(const struct run *run);
 /* Ends the run, which goes on later. */
 int leaving_park(struct run *run);
-/* Whether the run has waited before; then its handler was told already. */
+/* Whether the run has waited before; then its handler has run already. */
 bool leaving_is_told(const struct run *run);
 
 /* The other watch of the kind that has this id and selects the object, by all but a fieldSelector, which only
- * the API server can judge; NULL: there is none. */
+ * the API server can judge; NULL if there is none. */
 const struct record_watch *leaving_find(const struct run *run, const char *id);

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * JSON merge patches (RFC 7386): whether one would change an object, and the body that carries it. The
- * handler's own text is sent, never a tree printed anew: a tree keeps numbers as doubles, and would change
+ * handler's own text is sent, never a tree printed again: a tree keeps numbers as doubles, and would change
  * a large one on the way.
  */
 #include <cjson/cJSON.h>
@@ -16,7 +16,7 @@ enum merge_effect {
         MERGE_CHANGES, /* something would */
 };
 
-/* `target` may be NULL: there is none. */
+/* `target` may be NULL if there is none. */
 enum merge_effect merge_effect(const cJSON *target, const cJSON *patch);
 /* The effect of `patch` on the object in `json`, or on this member of it; member NULL: on all of it. MERGE_UNSURE also if one of
  * them has too many values for a tree (JSON_BOUNDED_MAX, and

@@ -13,7 +13,7 @@
 #define GET_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define PARTIAL          "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-/* ---- as it is now */
+/* ---- the present object */
 
 const char *object_json(const struct run *run)
 {

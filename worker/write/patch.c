@@ -63,7 +63,7 @@ static bool begins_anew(const struct run *run, bool was_going)
                is_going(run);
 }
 
-/* Reads the object again. -EAGAIN: the patch is to be made anew; 0: it cannot be read, and *ret says why; another
+/* Reads the object again. -EAGAIN: the patch is to be made again; 0: it cannot be read, and *ret says why; another
  * negative: the run has ended. */
 static int read_again(struct run *run, struct kube_answer *ret) _suspends_
 {

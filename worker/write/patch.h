@@ -18,7 +18,7 @@
  * conflict; else it is only for what was read before. After ten conflicts in a row, or when the object is being deleted
  * now, there is no further attempt.
  *
- * 0: *ret is the answer, whatever it says; -EAGAIN: the patch is to be made anew from the object as it is now; another
+ * 0: *ret is the answer, whatever it says; -EAGAIN: the patch is to be made again from the object as it is now; another
  * negative: it cannot be sent, or the run has ended.
  */
 _warn_unused_ int patch_send(struct run *run, const char *subresource, const struct text *body,

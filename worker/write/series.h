@@ -19,21 +19,22 @@
 /* The same of the objects of a namespace. */
 #define SERIES_NAMESPACE_BURST       2000
 #define SERIES_NAMESPACE_REFILL_USEC UINT64_C(1000000)
-#define SERIES_FINISH_USEC           (360 * UINT64_C(1000000)) /* silent for so long: the next one begins anew */
+#define SERIES_FINISH_USEC           (360 * UINT64_C(1000000)) /* silent for so long: the next one begins again */
 #define SERIES_REFRESH_USEC          (300 * UINT64_C(1000000)) /* a count is never older than this */
 #define SERIES_NAME_MAX              254
 
 struct series_table;
 
 struct series {
-        uint64_t object, identity, count, written; /* how often; how many of them were written, or told on */
-        uint64_t last, last_written;               /* CLOCK_BOOTTIME */
+        uint64_t object, identity, count,
+                written;             /* how often; and how many of these were written, or passed on */
+        uint64_t last, last_written; /* CLOCK_BOOTTIME */
         char namespace_name[64], name[SERIES_NAME_MAX];
 };
 
 enum series_verdict {
         SERIES_CREATE, /* the caller fills namespace_name and name, and creates the Event */
-        SERIES_WRITE,  /* its count is to be written now */
+        SERIES_WRITE,  /* its count must be written now */
         SERIES_COUNTED,
         SERIES_DROPPED, /* the spam guard */
 };

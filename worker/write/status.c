@@ -3,7 +3,7 @@
  * See status.h. Each write carries the resourceVersion that was read: for the status of a custom resource
  * the API server checks no UID, so nothing else protects an object that has taken the name meanwhile. A
  * merge patch replaces the whole list of conditions, and conditions of others must not be undone: after a
- * conflict the patch is made anew from what is there then (patch.h).
+ * conflict the patch is made again from what is there then (patch.h).
  */
 #include "worker/write/status.h"
 
@@ -289,7 +289,7 @@ static bool prepare_failure(const struct run *run, char **ret)
         char message[STATUS_MESSAGE_MAX];
 
         if (waits && answers_not_ready(run))
-                return false; /* the handler's own text stands there already */
+                return false; /* the handler's own text is there already */
         if (waits)            /* waiting is no failure */
                 ready.reason = "Waiting";
         status_describe_failure(run, text, message, sizeof(message));
@@ -327,7 +327,7 @@ void status_tell_failure(struct run *run)
         if (r < 0)
                 return;
         if (answer.response.error.failure == KUBE_FAILURE_NONE) {
-                (void)object_take_result(run, &answer.response); /* one that cannot be read claims nothing */
+                (void)object_take_result(run, &answer.response); /* an unreadable one claims nothing */
                 return;
         }
         refusal_note(run, &answer.response);

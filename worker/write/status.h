@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The object's status: the handler's `status` and `conditions`, and, where the watch wants it, the condition
- * Ready, which shows the first cause of a row of failures until a success. One request for all of it, and
+ * The object's status: the handler's `status` and `conditions`, and, if the watch has readyCondition, that
+ * condition, which shows the first cause of a row of failures until a success. One request for all of it, and
  * none where nothing would change.
  */
 #include "worker/run-state.h"

@@ -126,7 +126,7 @@ static int begin_deleting(struct run *run)
         return run_finish(run, RESULT_SUCCESS, "it is being deleted, and our finalizer is not on it");
 }
 
-/* What comes before the handler is written. */
+/* All writes before the handler are done. */
 static int write_first_and_begin(struct run *run) _suspends_
 {
         int r = write_first(run);

@@ -9,7 +9,7 @@
 
 /* Before the handler. What follows in the order of the run (run-state.h); negative: it has ended. */
 _warn_unused_ int write_prepare(struct run *run) _suspends_;
-/* The handler need not run: does nothing but put our finalizer on again, if it is missing. The run has ended then. */
+/* If the handler need not run: puts our finalizer on again if it is missing, and ends the run. */
 _warn_unused_ int write_unneeded(struct run *run) _suspends_;
 /* Carries the answer out. The run has ended then. */
 int write_answer(struct run *run) _suspends_;

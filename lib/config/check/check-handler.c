@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A watch's handler: its command, and what it is given. */
+/* Checks a watch's handler: its command, and its credentials. */
 #include "config/check/check-handler.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static bool is_of_unit(const char *path)
         return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* true: it is there, and can be read. */
+/* True if the file is there and can be read. */
 static bool check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
 {
         const char *problem;
@@ -134,7 +134,7 @@ static void check_kubernetes(struct reader *reader, yaml_node_t *node, const cha
         }
 }
 
-/* Mistakes in what a handler is given for itself alone. path: of the handler. */
+/* Checks the handler's own credentials. path: of the handler. */
 static void check_access(struct reader *reader, yaml_node_t *handler_node, const char *path,
                          struct config_handler *handler)
 {
@@ -143,7 +143,8 @@ static void check_access(struct reader *reader, yaml_node_t *handler_node, const
                 check_kubernetes(reader, mapping_find(reader, handler_node, "kubernetes"), path, handler);
 }
 
-/* ---- handler.user: who that is. Whether the operator may become it is for its start to say (separation.c). */
+/* ---- handler.user: looks the user up. Whether the operator may become that user is checked at its start
+ * (separation.c). */
 
 /* "1000:1000", for images without /etc/passwd. */
 static bool parse_numbers(const char *text, unsigned *ret_uid, unsigned *ret_gid)
@@ -237,7 +238,7 @@ static void check_several(struct reader *reader, yaml_node_t *node, const char *
                             "keep one of them");
 }
 
-/* One kind of handler, whose command is in `exec` from here on. */
+/* Exactly one kind of handler must be set; its command is in `exec` from here on. */
 static void choose_handler(struct reader *reader, struct config_handler *handler)
 {
         if (handler->exec)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A watch's handler: its command, and what it is given. Private to config/. */
+/* Checks a watch's handler: its command, and its credentials. Private to config/. */
 #include "config/internal.h"
 
 /* node, path: of the watch. */

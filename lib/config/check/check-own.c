@@ -14,7 +14,7 @@
 
 #define POD_NAMESPACE_FILE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 #define NAMESPACE_MAX      63 /* bytes of a name */
-#define SCHEDULE_NAME_MAX  40 /* it becomes a part of the names of annotations, behind "schedule-" */
+#define SCHEDULE_NAME_MAX  40 /* it becomes a part of the names of annotations, after "schedule-" */
 
 /* ---- one entry */
 

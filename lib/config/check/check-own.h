@@ -7,7 +7,7 @@
 /* An entry as it was read becomes a watch that check_watch() can check. */
 void own_watch_complete(struct reader *reader, yaml_node_t *node, const char *path, bool is_startup,
                         struct config_watch *watch);
-/* When all files are read: where their objects are, which the operator's name is a part of. */
+/* Once all files are read: sets the namespaces and names of their objects, which contain the operator's name. */
 void check_own_objects(struct reader *reader);
 /* Likewise: `replicas`, whose Leases are the operator's own as well. */
 void check_replicas(struct reader *reader);

@@ -52,7 +52,7 @@ static int begin_program(enum spawner_program program, const char *const *argume
                                  : spawn_check(program, argument, error_fd, ret);
 }
 
-/* Until it ends, or says nothing for too long. */
+/* Waits until the program ends, or prints nothing for too long. */
 static void read_complaint(int fd, char *complaint, size_t size)
 {
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -90,7 +90,7 @@ static int program_ask(enum spawner_program program, const char *const *argument
 
 #define ARGUMENT_MAX ((size_t)128 * 1024) /* of the kernel, with the NUL */
 
-/* Notes what the program says is wrong; said: what it is wrong with. */
+/* Notes the problem that the program reports; said: its subject. */
 static void ask_about(struct reader *reader, const yaml_node_t *node, const char *key,
                       enum spawner_program program, const char *const *argument, const char *said)
 {
@@ -152,7 +152,7 @@ static void ask_separate(struct reader *reader, const struct config_watch *watch
                 add_at_watch(reader, watch, key, complaint);
 }
 
-/* After the whole is read, because the operator's own access may stand behind its watches. */
+/* Called once the whole file is read, because `cluster` may follow the watches. */
 void check_separate(struct reader *reader, const struct config_watch *watch)
 {
         const struct config_handler *handler = &watch->handler;

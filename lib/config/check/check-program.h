@@ -15,7 +15,7 @@ void check_certificate(struct reader *reader, const char *certificate_file, cons
 /* Whether its handler would act as the operator itself (handler.kubernetes). */
 void check_separate(struct reader *reader, const struct config_watch *watch);
 
-/* Whether the kubeconfig that `cluster` names can be used, as the credential process reads it: 0, or a
- * negative errno with its text. Where the search decides (cluster.kubeconfig is not set) that is for its
- * start to say: 0. */
+/* Whether the kubeconfig that `cluster` names can be used, as the credential process reads it: 0, or a negative
+ * errno with its text. 0 also if cluster.kubeconfig is not set: then the credential process finds the file when
+ * it starts. */
 int config_check_cluster(const struct config *config, struct error *error);

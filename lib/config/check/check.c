@@ -211,7 +211,7 @@ static void check_namespaces(struct reader *reader, yaml_node_t *list, const cha
         }
 }
 
-/* Those of the watch, and those beside an object's own in which its handler may write. */
+/* The namespaces of the watch, and those in which its handler may write besides the object's own. */
 static void check_all_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
                                  const struct config_watch *watch)
 {
@@ -281,7 +281,7 @@ static void settle_ready_condition(struct reader *reader, yaml_node_t *node, con
                     type);
 }
 
-/* Which of the related objects are meant; what is owned needs no program to be found. */
+/* The program that names related objects; owned ones are found without a program. */
 static void check_names(struct reader *reader, yaml_node_t *node, const char *path,
                         const struct config_watch *watch)
 {

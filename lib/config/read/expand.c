@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that stand for others: variables of the environment, and paths beside the file. */
+/* Expands texts: variables of the environment, and paths relative to the file. */
 #include "config/read/expand.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static char *variable_name(const char *text)
         return length > 0 && name[length] == '}' ? strndup(name, length) : NULL;
 }
 
-/* Appends what stands for the text at a '$'; returns how much of it that was, 0 after a problem. */
+/* Appends the value of the variable at a '$'; returns how many bytes of the text it replaces, 0 after a problem. */
 static size_t expand_one(struct reader *reader, const yaml_node_t *node, const char *key, const char *text,
                          struct text *out)
 {

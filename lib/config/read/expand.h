@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Texts that stand for others. Private to config/. */
+/* Expansion of texts. Private to config/. */
 #include "config/internal.h"
 
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_" /* of a variable */
 
-/* ${NAME} becomes what the environment says, $$ a dollar sign; *value is replaced. false: a problem
- * was added, or there is no memory, and *value is as it was written. */
+/* Replaces ${NAME} in *value by the variable of the environment, and $$ by a dollar sign. False if a problem
+ * was added, or without memory; then *value is unchanged. */
 bool expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
 /* "./" and "../" are of the file that is read; *path is replaced. */
 void find_beside_file(struct reader *reader, char **path);

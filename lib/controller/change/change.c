@@ -46,7 +46,7 @@ static bool keep_row(struct watch *watch, const struct ledger_row *row)
         return r >= 0;
 }
 
-/* ---- carrying a decision out: each gets the row, NULL where there is none */
+/* ---- carrying a decision out: each gets the row, NULL if there is none */
 
 static int nothing(struct watch *watch _unused_, const struct record_change *change _unused_,
                    const struct ledger_row *row _unused_)
@@ -54,7 +54,7 @@ static int nothing(struct watch *watch _unused_, const struct record_change *cha
         return 0;
 }
 
-/* While it is not known what was under way (unsure.c), the row may tell of content that is older than what
+/* While it is unknown what was in flight (unsure.c), the row may tell of content that is older than what
  * was shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
 static bool forget_handled(struct watch *watch, const struct ledger_row *row)
 {
@@ -130,7 +130,7 @@ static int adopt_crash(struct watch *watch, const struct record_change *change, 
         return keep_row(watch, &adopted) ? back_off(watch, change, &adopted) : 0;
 }
 
-/* Whether a handler was told of the end meanwhile is not known, and what was handled is of another time: the
+/* Whether a handler was told of the end meanwhile is unknown, and what was handled is of another time: the
  * object runs, whatever it is now. */
 static int restore(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
@@ -148,7 +148,8 @@ static int restore(struct watch *watch, const struct record_change *change, cons
                 .crashed_realtime = row->crashed_realtime,
         };
 
-        /* Killed before that is on record, the next life might tell the end before it hears of the object. */
+        /* If we are killed before this is recorded, the next life might handle the deletion before it hears of
+         * the object. */
         controller->commit.due = true;
         queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
                                 controller->now.boottime);
@@ -164,7 +165,7 @@ static int restore(struct watch *watch, const struct record_change *change, cons
                                       : 0;
 }
 
-/* Whether its handler was told meanwhile is not known: it runs again. */
+/* Whether its handler was told meanwhile is unknown: it runs again. */
 static int select_again(struct watch *watch, const struct record_change *change,
                         const struct ledger_row *row)
 {
@@ -177,7 +178,7 @@ static int select_again(struct watch *watch, const struct record_change *change,
                                        : 0;
 }
 
-/* The row stays until the end is handled, whatever happens to us. */
+/* The row stays until the deletion is handled, even if we die. */
 static int tell_deletion(struct watch *watch, const struct record_change *change,
                          const struct ledger_row *row)
 {
@@ -192,7 +193,7 @@ static int tell_deletion(struct watch *watch, const struct record_change *change
                        : 0;
 }
 
-/* A row of which nothing is known but whose it is. */
+/* A row of which only the object is known. */
 static struct ledger_row unknown_row(const struct record_change *change)
 {
         return (struct ledger_row){.key = (char *)(uintptr_t)change->key,
@@ -208,7 +209,7 @@ static int forget_object(struct watch *watch, const struct record_change *change
         const struct ledger_row unknown = unknown_row(change);
         struct controller *controller = watch->controller;
 
-        /* It would stand in the way of what is owed to another object of its name. */
+        /* It would block what is owed to another object of its name. */
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         if (watch->config->finalizer || !controller->ledger_lost)
@@ -250,7 +251,7 @@ static bool is_in_first_run(const struct watch *watch, const struct record_chang
         return given && given->is_first;
 }
 
-/* The watch may have wanted the finalizer until it was started anew. A run since then has taken it off, unless
+/* The watch may have wanted the finalizer until it was started again. A run since then has taken it off, unless
  * that run was the one that tells that the object has left. */
 static bool may_have_finalizer(const struct watch *watch, const struct record_change *change,
                                const struct ledger_row *row)
@@ -277,7 +278,7 @@ static int leave_object(struct watch *watch, const struct record_change *change,
         if (!row && mark_find(&watch->finalized, change->key, change->uid))
                 return 0;
         if (!row && controller->ledger_lost && told)
-                row = &unknown; /* it may have been handed out, and have our finalizer */
+                row = &unknown; /* the object may have been handed out, and have our finalizer */
         if (!row)
                 return 0;
         controller_log(controller, LOG_INFO, NULL,
@@ -308,7 +309,7 @@ static int decide(struct watch *watch, const struct record_change *change, const
         return carry_out[row_decide(state, input)](watch, change, row);
 }
 
-/* An object of the operator's own: it has no changes, and its end is nothing to be told. Another one takes its place. */
+/* The operator's own object has no changes, and handlers do not hear of its deletion. Another one takes its place. */
 static int take_own(struct watch *watch, const struct record_change *change)
 {
         struct controller *controller = watch->controller;
@@ -417,7 +418,7 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
         return r < 0 ? r : 0;
 }
 
-/* ---- what a watch says of itself */
+/* ---- reports of a watch about itself */
 
 static int synced_first(struct watch *watch)
 {

@@ -9,6 +9,6 @@
 
 /* The epoch in which its rows were written last, and since when that is. 0 or the errno of the ledger. */
 int epoch_load(struct watch *watch);
-/* As KEYS tells it, before the changes of that message. Where it is another one, versions of our own writes
- * until now prove nothing, also after a restart. 0 or the errno of the ledger. */
+/* Takes the epoch of KEYS, before the changes of that message. If it is new, versions of our own writes until
+ * now prove nothing, also after a restart. 0 or the errno of the ledger. */
 int epoch_take(struct watch *watch, uint64_t epoch);

@@ -15,8 +15,8 @@
 #include "queue/look.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
- * not be a reason for another one. While one is under way nobody knows how it will end: if it fails, the
- * queue forgets what came meanwhile. */
+ * not be a reason for another one. While one is in flight nobody knows how it will end: if it fails, the
+ * queue forgets what came in the meantime. */
 static bool child_matters(const struct watch *parent, const struct ledger_row *row)
 {
         bool fails = row->attempts > 0 || row->permanent;
@@ -28,8 +28,8 @@ static bool child_matters(const struct watch *parent, const struct ledger_row *r
 #define CHILD_PAUSE_USEC USEC_PER_SEC
 
 /* Changes of children come in crowds (a Deployment's status, what a run has just applied), and two owners of
- * one child would change it in turns for ever: not more than one run a second, and not at once after a run
- * that is still under way. */
+ * one child would change it in turns forever: not more than one run a second, and not at once after a run
+ * that is still in flight. */
 static uint64_t child_delay(const struct watch *parent, const char *key, const struct ledger_row *row)
 {
         uint64_t now = ledger_time(parent->controller), due = row->handled_realtime + CHILD_PAUSE_USEC;
@@ -39,7 +39,7 @@ static uint64_t child_delay(const struct watch *parent, const char *key, const s
         return now < row->handled_realtime || now >= due ? 0 : due - now;
 }
 
-/* Nobody announces it again: that it is due must outlive us. */
+/* Nobody announces it again, so the ledger must know that it is due. */
 static void keep_due(const struct controller *controller, struct ledger_row *row, uint64_t delay_usec)
 {
         uint64_t due = ledger_time(controller) + delay_usec;
@@ -158,7 +158,7 @@ int owned_changed(struct watch *watch, const struct record_change *change)
 
         r = parent ? find_owner_row(parent, change, &key, &row) : -EPROTO;
 
-        /* One that was never handed out runs anyway. */
+        /* An object that was never handed out runs anyway. */
         if (r == -ENOENT)
                 return 0;
         if (r < 0 && r != -EPROTO) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of related objects: everybody in their namespace may depend on them. There may be as many of both
- * as there are objects, so nobody is looked up when the change comes. A parent has one cursor for each
- * namespace in which something has changed: it goes once around the parent's rows there, a page a turn, and
- * each further change makes it go once around from where it stands. So everybody is asked behind the last
- * change, and no change costs more than that.
+ * Changes of related objects: every object in their namespace may depend on them. There may be many of both, so
+ * no dependent is looked up when a change comes. A parent has one cursor for each namespace in which something
+ * has changed: it goes once around the parent's rows there, a page a turn, and each further change makes it go
+ * once around from where it stands. So everybody is asked after the last change, and no change costs more than
+ * that.
  *
- * The queue gets no more of them than it can take beside what is new: those that are behind the cursor are
+ * The queue gets no more of them than it can take beside what is new: those that are after the cursor are
  * where they cost nothing, in the ledger. Namespaces take turns; where the queue is full, the turn goes to one
  * that has nothing in it, so that a crowd of one tenant holds up nobody else's. A cursor for all namespaces
  * makes one for each of them, for the same reason. No cursor outlives us: at the next start, when all of it is in
@@ -28,7 +28,7 @@
 
 struct related_cursor {
         char *namespace;             /* with the slash; "" = all */
-        char *key, *uid;             /* the row behind which it goes on */
+        char *key, *uid;             /* the row after which it goes on */
         char *until_key, *until_uid; /* the last row, once it has begun again at the beginning */
         bool has_wrapped, at_end, over;
         struct watch *parent;
@@ -77,7 +77,7 @@ static int compare_identities(const char *key, const char *uid, const char *othe
 
 /* ---- those of a parent, in the order of their namespaces */
 
-/* Where it stands, or where it would have to. */
+/* The index of the cursor, or the index at which it would be inserted. */
 static size_t cursor_place(const struct watch *parent, const char *namespace)
 {
         size_t low = 0, high = parent->related_count;
@@ -258,7 +258,7 @@ static int note_first(const char *watch_name _unused_, const struct ledger_row *
         return 0;
 }
 
-/* 1: its parent is of the cluster and belongs to no namespace, so this cursor is for all of it. */
+/* 1 if the parents are cluster-scoped: then one cursor is for all of them. */
 static int see_scope(struct watch *parent, const struct related_cursor *cursor)
 {
         int r;
@@ -271,7 +271,8 @@ static int see_scope(struct watch *parent, const struct related_cursor *cursor)
         return r < 0 ? r : parent->is_of_cluster;
 }
 
-/* One row where the queue is full; and the cursor for all namespaces leaves each behind its first row. */
+/* One row if the queue is full, or if the cursor is for all namespaces: that one leaves each namespace after
+ * its first row. */
 static size_t related_page_size(const struct watch *parent, const struct related_cursor *cursor)
 {
         if (parent_is_full(parent) || (!cursor->namespace[0] && !parent->is_of_cluster))
@@ -300,7 +301,7 @@ static int related_advance(struct watch *parent, struct related_cursor *cursor)
         return r < 0 ? r : 0;
 }
 
-/* Those of several namespaces take turns. */
+/* Cursors of several namespaces take turns. */
 static int take_related_page(struct watch *parent)
 {
         size_t place = parent->related_turn++ % parent->related_count;
@@ -371,9 +372,9 @@ static bool is_related_to(const struct watch *watch, const struct watch *parent)
         return watch->config->is_related && strcmp(watch->config->owner, parent->config->name) == 0;
 }
 
-/* A change that was waiting for its turn when we ended is on no record, as that would be a row for each of
- * the crowd. So everybody is asked once when all of it is in sync again; the worker sees that nothing has
- * changed since the last success, and mostly runs no handler. */
+/* A change that was waiting for its turn when we ended is not recorded, as that would take a row for each
+ * parent. So all parents run once when everything is in sync again; usually the worker sees that nothing has
+ * changed since the last success, and runs no handler. */
 int related_recheck(struct watch *watch)
 {
         struct controller *controller = watch->controller;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After the machine went down, or where the note of what was under way is lost: a row may say what was
+ * After the machine went down, or where the note of what was in flight is lost: a row may say what was
  * handled before the last run of its object, and that object may have been changed back since. An object
  * whose resourceVersion is the one that its last run has read, or that our last write has made, cannot have
- * been. Each other one runs once, behind all else, as its watch announces it.
+ * been. Each other one runs once, after all else, as its watch announces it.
  *
  * How often that has happened is counted in a row of the scopes under a name that no watch has; up to which
  * of these times all that a watch has was looked through, in another one. So it outlives restarts, also for

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Rows that may not say what was handled last: after the machine went down, and where notes are lost. */
+/* Rows that may lack what was handled last: after the machine went down, or if notes are lost. */
 #include "controller/controller.h"
 
 /* By a release that keeps account of it. */
 int unsure_begun(struct controller *controller, bool *ret);
-/* why: for the log; NULL: there is nothing new to be unsure of. */
+/* why: for the log; NULL if there is no new reason. */
 int unsure_begin(struct controller *controller, const char *why);
 int unsure_load(struct watch *watch);
 void unsure_over(struct watch *watch); /* all that it has was announced, and judged */

@@ -7,7 +7,8 @@
 const struct queue_run *worker_run(const struct worker *worker);
 /* How many of its runs have a handler at work, or wait for that one's end. */
 size_t worker_busy_with(const struct worker *worker);
-/* Whether this run of the worker has begun, as people count: what waits there for another one's handler has not. */
+/* Whether this run of the worker has begun, in counts for people: a run that waits for another run's handler
+ * has not. */
 bool assignment_has_begun(const struct worker *worker, const struct assignment *given);
 /* The run of this object that the worker has, or NULL; of whichever watch. */
 struct assignment *worker_find(struct worker *worker, const char *key, const char *uid);

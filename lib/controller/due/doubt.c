@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the first time on the next watcher gets past such an object: a jq program that never ends or crashes
+ * From the first death on, the next watcher gets past such an object: a jq program that never ends or crashes
  * is not run on it for the time of the quarantine (it counts as selected, and its content without status
  * stands in for what the trigger yields), so that it is served like all others; where our own code died,
  * nothing of it is read. Each time that it happens again that time is doubled.

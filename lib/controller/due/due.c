@@ -28,7 +28,7 @@ static int come_again(struct watch *watch, const struct ledger_row *row)
         return ledger_put(watch->controller->ledger, watch->config->name, &later);
 }
 
-/* Its time is not written anew with each success (outcome.c): what was handled since waits again. */
+/* Its time is not written again with each success (outcome.c): what was handled since waits again. */
 static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
 {
         return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && due_reason(row) == RUN_RESYNC &&
@@ -71,14 +71,15 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
         unsigned number;
 
         if (!watch) {
-                never.next_realtime = 0; /* not configured any more: owed.c, should it come back */
+                never.next_realtime =
+                        0; /* no longer configured; owed.c makes it due again if it comes back */
                 return ledger_put(controller->ledger, watch_name, &never);
         }
-        /* pause_resume() begins anew. What has begun is ended nevertheless. */
+        /* pause_resume() begins again. What has begun is ended nevertheless. */
         if (watch->paused_realtime > 0 && due_reason(row) != RUN_SETTLING)
                 return 0;
         if (!watch->synced)
-                return 0; /* it knows no objects yet: due_arm() begins anew when it does */
+                return 0; /* it knows no objects yet: due_arm() begins again when it does */
         if (is_resynced(watch, row))
                 return wait_again(watch, row);
         number = watch_number(watch);

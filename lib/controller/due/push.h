@@ -12,13 +12,13 @@ int change_push(struct watch *watch, const struct record_change *change, enum ch
 
 /* Whether anything of a watch may run. */
 
-/* Tells the queue: nothing of it runs while it is paused, waits for owned objects, for `startup` or for a credential, or
- * while the operator is uninstalled. To be called when one of these has changed. */
+/* Updates the queue: none of the watch's runs begins while it is paused, waits for owned objects, for `startup`
+ * or for a credential, or while the operator is uninstalled. Must be called when one of these has changed. */
 void pause_apply(struct watch *watch);
 /* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
- * none. Till then nothing of `parent` runs: a handler would take those that are missing for gone. */
+ * none. Until then no run of `parent` begins: a handler would take missing objects for deleted ones. */
 const char *owned_awaited(const struct watch *parent);
-/* The watch of `startup`, whose handler has not succeeded in this start of the operator; NULL: there is none, or it has. */
+/* The watch of `startup`, whose handler has not succeeded in this start of the operator; NULL if there is none, or it has. */
 const char *startup_pending(const struct controller *controller);
 const char *startup_awaited(const struct watch *watch); /* likewise; NULL: this watch does not wait for it */
 void owned_known(struct watch *watch);                  /* its owner may have waited for that */

@@ -3,7 +3,7 @@
 /*
  * Objects that were given up get one more attempt when the operator is reloaded, and when a start finds
  * another handler: due/retry.c walks over them. The ledger has the stamp of the handler and the place of that
- * walk. stamp: stands for all by which a handler is known (supervisor/handlers/stamp.h).
+ * walk. stamp: a hash of all that identifies a handler (supervisor/handlers/stamp.h).
  */
 #include "controller/controller.h"
 

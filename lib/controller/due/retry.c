@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks over the rows of a watch, which make some of them due. There may be as many as objects: a page is
- * taken each time that the loop has nothing else to do, and rows are merely marked as due, so that the queue
+ * taken each time that the loop has nothing else to do, and rows are only marked as due, so that the queue
  * takes them as it takes what is due by itself. What is in quarantine stays there.
  *
  *   RETRY_REFUSED   The server is well again, so what waits for it is due, at a pace: the server has just
@@ -133,7 +133,7 @@ static int take_retry_row(const char *watch_name, const struct ledger_row *row, 
         /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
         if (row->settling[0] || !make_due[walk->scope](watch, &changed_row, &item))
                 return 0;
-        /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
+        /* A short backoff waits in the queue: there it ends at once. What is in flight runs once more. */
         if (queue_has(controller->queue, watch_number(watch), row->key, row->uid, ledger_row_kind(row)))
                 r = push_row(watch, row, item, 0);
         return r < 0 ? r : ledger_put(controller->ledger, watch_name, &changed_row);
@@ -179,7 +179,7 @@ bool retry_is_pending(struct controller *controller)
         return next_watch(controller) != NULL;
 }
 
-/* As much as there is time for. The end of the turn writes what was changed, and asks for the next pages. */
+/* Visits as many pages as there is time for. The end of the turn writes the changes, and asks for the next pages. */
 void retry_take(struct controller *controller)
 {
         struct watch *watch = controller->uninstall.active ? NULL : next_watch(controller);

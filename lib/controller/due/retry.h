@@ -9,6 +9,6 @@ int retry_all_failed(struct controller *controller, struct watch *watch, uint64_
 int retry_all(struct watch *watch, uint64_t *ret_count);
 bool retry_is_pending(struct controller *controller);
 void retry_take(struct controller *controller); /* pages, for as long as the turn has time */
-/* The server is well again, as far as this watch goes: what waits for that is due soon, at a pace. */
+/* The server works again for this watch: runs that wait for it are due soon, at a pace. */
 void recover(struct watch *watch);
 void retry_forget(struct watch *watch);

@@ -42,7 +42,7 @@ static bool names_several(const struct config_watch *config)
         return config->namespace_count > 1;
 }
 
-/* The place of the key's namespace among those that the watch names; their number: it is none of them. */
+/* The index of the key's namespace among those that the watch names; their number if it is not one of them. */
 static size_t place_of_namespace(const struct config_watch *config, const char *key)
 {
         size_t i = 0;

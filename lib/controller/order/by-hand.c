@@ -56,7 +56,7 @@ static int take_row_by_hand(const char *watch_name, const struct ledger_row *row
         return r < 0 ? r : ledger_put(order->watch->controller->ledger, watch_name, &changed);
 }
 
-#define UIDS_MAX 100 /* of one key: its rows stand together */
+#define UIDS_MAX 100 /* of one key: its rows are adjacent */
 
 static int order_key(struct watch *watch, const char *key, enum order_kind kind)
 {
@@ -101,7 +101,7 @@ int release_finalizer(struct watch *watch, const char *key, const char *why, uin
 }
 
 /*
- * A watch that somebody has paused: nothing of it runs, across restarts, until it is resumed. The watcher
+ * A watch that somebody has paused: none of its runs begins, across restarts, until it is resumed. The watcher
  * goes on, so that nothing is missed; changes wait in the queue as far as the credit goes, then in the
  * store. What becomes due by itself meanwhile stays in the ledger (due.c), and is looked for when the watch
  * is resumed.

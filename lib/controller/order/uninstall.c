@@ -2,7 +2,7 @@
 /*
  * The operator goes for good: its finalizers come off everything, and nothing else runs. The ledger keeps
  * that, so a restart goes on with it, until somebody cancels it. Which objects carry a finalizer is what the
- * stores say: each watcher announces all of its objects again, and behind them the rows of the ledger are
+ * stores say: each watcher announces all of its objects again, and after them the rows of the ledger are
  * gone through, for objects that no store has any more (they have left the selection). Each object gets a
  * row, which goes when it is released: so what is left is what the ledger counts, also after a restart.
  */
@@ -27,7 +27,7 @@ static int push(struct watch *watch, const char *key, const char *uid, bool is_g
 {
         const struct queue_item item = {.key = key,
                                         .uid = uid,
-                                        /* What is gone is merely forgotten: behind its deletion nothing
+                                        /* What is gone is only forgotten: after its deletion nothing
                                          * would come to its turn. */
                                         .kind = is_gone ? CHANGE_DELETED : CHANGE_UPDATED,
                                         .urgent = true,
@@ -136,7 +136,7 @@ void uninstall_walk(struct controller *controller)
         }
 }
 
-/* The first one after a start knows nothing of what the watch does not select. */
+/* The first SWEPT after a start covers nothing that the watch does not select. */
 int uninstall_swept(struct watch *watch, const struct message_swept *swept)
 {
         if (!watch->controller->uninstall.active || !uninstall_concerns(watch))

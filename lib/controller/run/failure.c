@@ -61,7 +61,7 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
 
 static int schedule_retry(struct ending *ending, uint64_t delay, enum run_reason reason)
 {
-        bool releases = ending->done->action == ACTION_RELEASE; /* only the queue knows of it */
+        bool releases = ending->done->action == ACTION_RELEASE; /* only the queue knows this run */
 
         ending->row.next_realtime = ledger_time(ending->watch->controller) + delay;
         ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
@@ -71,7 +71,7 @@ static int schedule_retry(struct ending *ending, uint64_t delay, enum run_reason
         return 0;
 }
 
-/* One more failure, and its cause. */
+/* Counts a failure and stores its cause. */
 static int note_failure(struct ending *ending)
 {
         const struct message_done *done = ending->done;
@@ -80,16 +80,16 @@ static int note_failure(struct ending *ending)
          * into. */
         bool in_backoff = row->attempts > 0 && !ending->was_retry &&
                           row->next_realtime > ledger_time(ending->watch->controller);
-        /* An outage that is over is not the cause of what fails behind it. */
+        /* An outage that has ended is not the cause of a later failure. */
         bool is_first = !row->first_error[0] || (!ending->refused && row->attempts == row->refused);
 
         ending->watch->failures_total++;
-        if (row->permanent) /* it had been given up: what has changed is tried anew as often */
+        if (row->permanent) /* it had been given up: what has changed is tried again as often */
                 row->attempts = row->refused = 0;
         row->permanent = false;
-        row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
+        row->quarantined_until = 0; /* it was tried again, and no process has died */
         if (row->crashes == 0)
-                row->crashed_realtime = 0; /* it was merely under way: no suspect any more */
+                row->crashed_realtime = 0; /* it was only in flight: no suspect any more */
         ending->counted = !in_backoff || row->attempts == 0;
         row->attempts += ending->counted;
         row->refused += ending->counted && ending->refused;
@@ -108,7 +108,7 @@ static bool is_startup(const struct ending *ending)
         return ending->watch->config->own == OWN_STARTUP && !ending->watch->controller->startup_over;
 }
 
-/* It is never given up: there will be no change to wait for. */
+/* Deletions are never given up: there will be no change to wait for. */
 static bool is_cleanup(const struct ending *ending)
 {
         return is_startup(ending) || ending->kind != CHANGE_UPDATED ||
@@ -249,7 +249,7 @@ static int ends_operator(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
-        /* One that ends in order anyway has no need to be ended for it. */
+        /* An operator that stops anyway need not be ended for it. */
         ending->fatal = !ending->watch->controller->is_ending;
         if (!ending->fatal) {
                 uint64_t delay = blame_row(ending->watch->controller, ending->watch->config, row);

@@ -9,19 +9,19 @@ struct ending {
         const struct message_done *done;
         enum change_kind kind;
         enum run_reason reason; /* of the run */
-        uint64_t attempt;       /* as the handler was told, and logs and lists say */
+        uint64_t attempt;       /* as handlers, logs and lists show it */
         unsigned behind;        /* how often in a row it was, before */
         struct ledger_row row;
-        bool remove_row, keep_row, was_retry; /* keep: as it is on disk */
+        bool remove_row, keep_row, was_retry; /* keep the value on disk */
         bool is_first;                        /* of its object */
         bool counted;                         /* this failure: it is the first of its backoff */
         bool fatal;                           /* the operator ends for it, once it is written down */
-        bool refused;                         /* this failure is nobody's: it counts as no attempt */
-        bool past_deadline;                   /* ... and we were refused for too long */
-        bool is_from_before;                  /* it was given out before the last reload */
-        bool has_left;                        /* the selection, while it ran: nothing is owed to it */
-        bool is_withdrawn;                    /* a deletion: its object is there again */
-        bool is_outdated; /* another epoch of its watch has begun: its versions prove nothing */
+        bool refused;        /* nobody is to blame: the failure does not count as an attempt */
+        bool past_deadline;  /* ... and we were refused for too long */
+        bool is_from_before; /* it was given out before the last reload */
+        bool has_left;       /* the selection, while it ran: nothing is owed to it */
+        bool is_withdrawn;   /* a deletion: its object is there again */
+        bool is_outdated;    /* another epoch of its watch has begun: its versions prove nothing */
         struct queue_outcome outcome;
 };
 

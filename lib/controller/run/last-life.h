@@ -15,10 +15,10 @@
 struct noted_run {
         const char *watch, *key, *uid;
         uint64_t fingerprint; /* 0: it was not for a change */
-        bool without_handler; /* what its object was handled as stays so */
+        bool without_handler; /* the fingerprint of what was handled stays */
 };
 
-/* suspects: it ran; alone: and nothing else did. The caller commits. */
+/* suspects: the run had begun; alone: no other run had. The caller commits. */
 int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone);
 
 /* At the start. lost: just now; else what a former life has noted. */

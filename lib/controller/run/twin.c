@@ -61,8 +61,8 @@ void twin_written(const struct watch *watch, const char *key, const char *uid,
                         snprintf(version, TWIN_VERSION_SIZE, "%s", row->written_version);
 }
 
-/* What the twin knows of an earlier time says nothing of what the handler of the other watch has done since.
- * That one has run since its last success, too, if it has failed after that, or was under way when we died. */
+/* What the twin handled earlier proves nothing about what the handler of the other watch has done since. That
+ * handler has also run since its last success if it failed later, or was in flight when we died. */
 static bool is_of_before(const struct ledger_row *row, const struct ledger_row *left)
 {
         return !row->deleting && !row->unselected &&

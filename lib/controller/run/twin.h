@@ -3,12 +3,12 @@
 /* The same object in the other watches of its kind. */
 #include "controller/controller.h"
 
-/* Whether one of them owes its end: it was handed to that watch, which has not left it, or has run since it is
- * back. */
+/* Whether one of these watches owes the object's end: the object was handed to it, and has not left it, or has
+ * run since it came back. */
 bool twin_owes(const struct watch *watch, const char *key, const char *uid);
 /* Whether the watcher of one of them has died over it. */
 bool twin_is_doubtful(const struct watch *watch, const char *key, const char *uid);
-/* Puts the version that one of them has written last in the place of an older one. */
+/* Replaces the version by a newer one that another watch has written last. */
 #define TWIN_VERSION_SIZE 65
 void twin_written(const struct watch *watch, const char *key, const char *uid,
                   char version[TWIN_VERSION_SIZE]);

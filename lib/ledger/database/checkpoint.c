@@ -6,9 +6,9 @@
  * supervised; SQLite is made for several connections.
  *
  * - A second after a commit the log is on the disk: that is what a loss of power may take.
- * - Checkpoints. Behind one that is complete the log begins anew, and whoever commits first then must sync
+ * - Checkpoints. Behind one that is complete the log begins again, and whoever commits first then must sync
  *   its new head before he writes on: what is left of the old log would be taken for valid. So the thread
- *   makes that commit itself, behind a gate. The loop asks at the gate before each transaction, and while it
+ *   makes that commit itself, after a gate. The loop asks at the gate before each transaction, and while it
  *   is closed does what needs no ledger.
  *
  * A checkpoint that fails is not an error here: the log grows, and the commit that meets the full disk says
@@ -116,7 +116,7 @@ static void sync_log(struct checkpointer *checkpointer)
                 note_error(checkpointer, log->pMethods->xSync(log, SQLITE_SYNC_NORMAL));
 }
 
-/* How many pages went to the database; -1: it did not work. */
+/* The number of pages that were written to the database; -1 on failure. */
 static int checkpoint_pass(struct checkpointer *checkpointer, int *done)
 {
         int all = 0, before = *done,

@@ -12,7 +12,7 @@
 #include "ledger/database/result.h"
 #include "ledger/database/sums.h"
 
-/* The format stands in two places of the file: one that changed by itself is damage, not another format. */
+/* The format is in two places of the file: if only one differs, the file is damaged, not of another format. */
 #define APPLICATION_ID 1380142080 /* "RCL" and a zero; the format is added */
 
 #define TYPE_NUMBER                                      " INTEGER NOT NULL DEFAULT 0"
@@ -167,8 +167,8 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         r = create_file(path);
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
-        /* Nobody asks for them, and each allocation takes a lock for them. Too late when it is in use
-         * already, and no harm then. */
+        /* Turns off SQLite's memory statistics, for which each allocation takes a lock. That fails if SQLite is
+         * in use already, which does no harm. */
         (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         r = ledger_errno(
                 NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
@@ -176,7 +176,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
                 r = ledger_add_functions(database, NULL);
         if (r >= 0)
                 r = prepare_database(database, error);
-        /* A file that may be written, and says of itself that it may not. */
+        /* The file may be written, but its header does not allow that. */
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;
         if (r < 0) {

@@ -7,10 +7,9 @@
 #include "ledger/database/sql.h"
 
 #define LEDGER_BUSY_MSEC 1000 /* a person may inspect the ledger with a tool, which locks it for a moment */
-#define LEDGER_LOG_MAX   "16777216" /* bytes of the log that stay allocated when it begins anew */
+#define LEDGER_LOG_MAX   "16777216" /* bytes of the log that stay allocated when it begins again */
 
-/* Changes nothing, and is a commit all the same: the first commit of a log writes and syncs the log's
- * head. */
+/* An empty commit: the first commit of a log writes and syncs the log's head. */
 #define LEDGER_TOUCH "PRAGMA user_version = " TO_STRING(LEDGER_SCHEMA)
 
 /* Opens the file; creates it (0600) if there is none. *ret is owned by the

@@ -22,7 +22,7 @@ int ledger_errno(sqlite3 *database, int code)
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
         case SQLITE_CONSTRAINT: /* a row that was not there a moment ago */
-        case SQLITE_ERROR: /* our statements are right: then the tables are not those that they are for */
+        case SQLITE_ERROR:      /* our statements are right, so the tables are not ours */
                 return -EBADMSG;
         case SQLITE_CANTOPEN:
                 return database && sqlite3_system_errno(database) > 0 ? -sqlite3_system_errno(database)

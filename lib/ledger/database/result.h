@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 /* A negative errno for a result code; 0 for OK, ROW and DONE. `database` tells what the system said of an
- * input or output error; NULL: there is none yet. -EBADMSG: the file is damaged. */
+ * input or output error; NULL if there is none yet. -EBADMSG: the file is damaged. */
 int ledger_errno(sqlite3 *database, int code);
 
 /* The text of a column, borrowed until the next step of the statement; NULL reads as "". Without memory the

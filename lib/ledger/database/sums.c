@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether the ledger holds what was written: entry by entry, and table by
- * table, because a page may come to stand in the place of another.
+ * table, because a page may be written to the place of another.
  */
 #include "ledger/database/sums.h"
 

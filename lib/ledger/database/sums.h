@@ -26,9 +26,9 @@ struct ledger_sums {
 /* Checks the whole file: SQLite's pages, each entry, the sums. *ret: the sums. */
 int ledger_check(sqlite3 *database, struct ledger_sums *ret);
 
-/* Computes the sums anew from the entries. */
+/* Computes the sums again from the entries. */
 int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret);
-/* Pauses and doubts are few: their sums are computed anew with each change, or compared with the known. */
+/* Pauses and doubts are few: their sums are computed again with each change, or compared with the known. */
 int ledger_sums_compute_small(sqlite3 *database, struct ledger_sums *sums);
 int ledger_sums_check_small(sqlite3 *database, const struct ledger_sums *sums);
 
@@ -52,7 +52,7 @@ struct ledger_values {
         size_t size[ROW_VALUES];
         uint64_t checksum; /* the stored one */
 };
-/* For a statement that selects ROW_SELECTED and stands on a row: false when the checksum is wrong. */
+/* For a statement that selects ROW_SELECTED and is at a row: false if the checksum is wrong. */
 bool ledger_read_values(sqlite3_stmt *statement, struct ledger_values *ret);
 
 /* Registers row_sum(). Each sum that it computes goes to *last as well, unless `last` is NULL; *last must

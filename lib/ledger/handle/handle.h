@@ -55,7 +55,7 @@ struct ledger {
         struct row_cache cache;
         struct ledger_sums sums;       /* with the open transaction */
         bool sums_known, sums_changed; /* changed: since the transaction began */
-        bool small_changed;            /* likewise, of the tables that are summed anew */
+        bool small_changed;            /* likewise, of the tables that are summed again */
         uint64_t last_sum;             /* the last one that row_sum() computed */
         struct ledger_tally *tally;    /* owned list; see lib/ledger/handle/tally.h */
         bool tallies_known;

@@ -6,11 +6,11 @@
 
 #include "ledger/handle/statement.h"
 
-#define ENTRY_WEIGHT 12 /* against a row that stays where it is: pages */
+#define ENTRY_WEIGHT 12 /* pages written, compared with a row that keeps its place */
 
 struct waiting_entry {
         struct waiting_entry *next;
-        struct ledger_history entry; /* its texts stand behind it */
+        struct ledger_history entry; /* its texts follow it */
         char texts[];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where many rows are asked for, it is in the order of their keys: after a restart, a first LIST, a change to all
- * objects of a kind. To find a row costs more than to read the one behind it, and to find that there is none
+ * objects of a kind. To find a row costs more than to read the one after it, and to find that there is none
  * costs as much. So several rows are read at once when the one is asked for that follows those that were read
  * last; and it is known that there is no row between two that follow each other.
  */
@@ -31,7 +31,7 @@ static int take_columns(struct cached_row *cached, sqlite3_stmt *statement)
         return r;
 }
 
-/* Nobody has asked for this row yet: an error in it is reported when somebody does. */
+/* This row was not asked for yet: an error in it is reported when it is. */
 static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *statement)
 {
         const char *key = ledger_column(statement, 1), *uid = ledger_column(statement, 2);
@@ -47,7 +47,7 @@ static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *s
         return cached != NULL;
 }
 
-/* Reads the row, or that there is none; and those behind it as far as they are in demand. */
+/* Reads the row, or finds that there is none; and reads the following rows if they are in demand. */
 static int load_cached(struct ledger *ledger, struct cached_row *asked)
 {
         const char *watch = asked->watch, *key = asked->row.key, *uid = asked->row.uid;

@@ -86,7 +86,7 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_SUMS] = "UPDATE sums SET (" SUMS_COLUMNS ") = (" SUMS_VALUES ")",
 };
 
-/* To prepare all of them at once was half of the opening, and most lives need half of them. */
+/* Preparing all statements at once took half of the time to open, and most lives need only half of them. */
 int ledger_statement(struct ledger *ledger, enum ledger_statement which, sqlite3_stmt **ret)
 {
         sqlite3_stmt **statement = &ledger->statement[which];

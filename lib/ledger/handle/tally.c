@@ -151,7 +151,7 @@ void due_cursor_note(struct due_cursor *cursor, uint64_t next_realtime)
 {
         if (next_realtime == 0 || next_realtime < cursor->realtime)
                 return;
-        if (next_realtime == cursor->realtime) /* its names say whether it is behind the cursor */
+        if (next_realtime == cursor->realtime) /* its watch and key decide whether it is after the cursor */
                 cursor->soonest_known = false;
         else if (cursor->soonest == 0 || next_realtime < cursor->soonest)
                 cursor->soonest = next_realtime;

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * Counts of rows, watch by watch, with the open transaction. They are kept while rows are written, because
- * to count 100,000 rows takes longer than a turn of the loop may; they are counted anew at the start, and
- * after a transaction was given up. Without memory for them they are forgotten, and counted anew when
+ * to count 100,000 rows takes longer than a turn of the loop may; they are counted again at the start, and
+ * after a transaction was given up. Without memory for them they are forgotten, and counted again when
  * asked for.
  */
 #include <stdbool.h>
@@ -33,20 +33,20 @@ void ledger_tallies_forget(struct ledger *ledger); /* also frees them */
 
 /*
  * The last row that was visited as due. Its time stays in the ledger: if the operator dies before its run,
- * it is due at once after the restart, not later. How soon the next row behind it is due is remembered,
+ * it is due at once after the restart, not later. How soon the next row after it is due is remembered,
  * because the caller asks at the end of every run. Zeros are a cursor in front of all rows.
  */
 struct due_cursor {
         uint64_t realtime;         /* usec, as all times here; of the row */
         char *watch, *key, *uid;   /* owned; NULL: no row was visited yet */
         uint64_t visited_realtime; /* the time of the last visit */
-        uint64_t soonest; /* the time of the next row behind it, which may be gone by now; 0 = none */
+        uint64_t soonest; /* the time of the next row after it, which may be gone by now; 0 = none */
         bool soonest_known;
 };
 
 void due_cursor_reset(struct due_cursor *cursor); /* also frees what it owns */
 
-/* To be called with the time of each visit. A clock that was set back resets the cursor: rows that are
+/* Must be called with the time of each visit. A clock that was set back resets the cursor: rows that are
  * written from now on are due before those that were visited. */
 void due_cursor_see_clock(struct due_cursor *cursor, uint64_t now);
 int due_cursor_move(struct due_cursor *cursor, uint64_t realtime, const char *watch, const char *key,

@@ -108,7 +108,7 @@ int ledger_prepare_change(struct ledger *ledger, const char *change, const char 
 {
         int r = ledger_begin(ledger);
 
-        /* What is summed anew must not take along what has happened to its table meanwhile. */
+        /* What is summed again must not take along what has happened to its table meanwhile. */
         if (r >= 0 && ledger->sums_known && !ledger->small_changed)
                 r = ledger_sums_check_small(ledger->database, &ledger->sums);
         if (r >= 0)

@@ -25,6 +25,6 @@ void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint
                       const uint64_t *after);
 
 /* As ledger_prepare(), for a statement that changes a table of pauses or doubts: begins a transaction,
- * and has the table summed anew with the commit. -EBADMSG: the table is not what was written. */
+ * and has the table summed again with the commit. -EBADMSG: the table is not what was written. */
 int ledger_prepare_change(struct ledger *ledger, const char *change, const char *watch, const char *key,
                           const char *uid, sqlite3_stmt **ret);

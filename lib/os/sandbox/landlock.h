@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which files a process may still use, once it is set up. */
+/* Restricts the files that a process may use once it is set up. */
 #include <stdbool.h>
 
 /* From now on this thread, and what it starts, writes, makes or removes nothing but these files and what is

@@ -366,7 +366,7 @@ static void filter_answer(struct filter *filter, unsigned call, uint32_t action)
         filter_returns(filter, action);
 }
 
-/* Where the first argument compares so with `value` the call is allowed, else it ends with `action`. */
+/* Allows the call if the comparison of its first argument with `value` holds, else applies `action`. */
 static void answer_unless(struct filter *filter, unsigned call, unsigned compare, uint32_t value,
                           uint32_t action)
 {
@@ -377,7 +377,7 @@ static void answer_unless(struct filter *filter, unsigned call, unsigned compare
         filter_returns(filter, SECCOMP_RET_ALLOW);
 }
 
-/* Where the first argument is this one the call ends with `action`. */
+/* Applies `action` if the first argument is `value`. */
 static void answer_value(struct filter *filter, unsigned call, uint32_t value, uint32_t action)
 {
         add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
@@ -406,8 +406,8 @@ static void forbid_sockets(struct filter *filter, const struct sandbox *sandbox)
                 answer_value(filter, SYS_socket, AF_NETLINK, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 }
 
-/* A thread is a clone as well. What clone3 is asked for stands in memory, where no filter can look: it is
- * said not to exist, and the C library then takes clone. */
+/* A thread is a clone as well. The arguments of clone3 are in memory, where no filter can look: it fails with
+ * ENOSYS, and the C library then takes clone. */
 static void forbid_processes(struct filter *filter, bool threads)
 {
 #ifdef SANITIZED

@@ -15,7 +15,7 @@
 #define SUMS_KEY "sums"
 
 struct sums_record {
-        uint64_t checksum; /* over everything behind this field */
+        uint64_t checksum; /* over everything after this field */
         struct table_sum sum[TABLE_COUNT];
 };
 

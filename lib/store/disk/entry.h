@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The only ways to change a table other than TABLE_META, which keep the sum of each table. Private to
- * store/. 0 or a negative errno. flags: MDB_APPEND where the key is known to be behind all others.
+ * store/. 0 or a negative errno. flags: MDB_APPEND where the key is known to be after all others.
  */
 #include "store/internal.h"
 

@@ -175,10 +175,10 @@ int managed_fields_body(const char *text, const char *manager, char **ret)
         cJSON *own;
         int r = fields ? json_find_duplicate(fields, &duplicate) : 0;
 
-        /* A field that stands there many times would be copied as often. */
+        /* A field that occurs many times would be copied as often. */
         if (r < 0 || duplicate || !cJSON_IsObject(object) || !metadata)
                 return r < 0 ? r : -EBADMSG;
-        /* Where no field was ours, an empty body takes away what we have added since. */
+        /* If no field was ours, an empty body takes away what we have added since. */
         if (fields && fields->child)
                 r = pick(object, fields, &picking, &body);
         else

@@ -9,8 +9,8 @@ int managed_fields_body(const char *object, const char *manager, char **ret);
 
 #define MANAGED_LIST_MAX 1000
 
-/* Appends the member managedFields of a merge patch, in which all entries of these managers (with commas between them) are
- * of another one; nothing if there are none. apply: those of the object itself then count as made by an apply. 1: it has; 0,
- * or a negative errno. */
+/* Appends the member managedFields of a merge patch, in which all entries of the managers `from` (with commas
+ * between them) have the manager `to`. apply: entries of the object itself then count as made by an apply. 1 if
+ * it has appended it; 0 if there are no such entries; or a negative errno. */
 int managed_fields_rename(const char *object, const char *from, const char *to, bool apply,
                           struct text *out);

@@ -39,7 +39,7 @@ uint64_t park_now(const struct run *run)
 
 /* The time in which the server did not answer does not count against the dependents: their controllers
  * had no server either, or we could not see their work. After such a time they are looked at once more at
- * least, but not for ever where each answer is slow. */
+ * least, but not forever where each answer is slow. */
 void park_count_time(struct dependents *dependents)
 {
         struct park_plan *plan = &dependents->plan;

@@ -12,7 +12,7 @@
 #include "worker/dependents/parked/plan.h"
 
 uint64_t park_now(const struct run *run);
-/* Ends the run with the plan; text: what people read meanwhile. after_usec: until it is to go on. */
+/* Ends the run with the plan. text: for people. after_usec: the delay until it goes on. */
 int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text);
 /* Once in a run: the plan's time counts only while the server answers. */
 void park_count_time(struct dependents *dependents);

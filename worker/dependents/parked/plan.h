@@ -21,7 +21,7 @@ struct park_plan {
         uint64_t essence;     /* likewise, whatever the trigger: our own writes do not change it */
         uint64_t related;     /* fingerprint of the related objects that the answer was made from */
         struct dependent_list wait; /* to become ready; until then there is no cause */
-        bool again;    /* `wait` is for their kinds to be served: then the attempt begins anew */
+        bool again;    /* `wait` is for their kinds to be served: then the attempt begins again */
         char *message; /* the answer's, and when it wants to run again: for when all are ready */
         uint64_t requeue_after_usec;
         uint64_t requeue_at_usec;   /* of CLOCK_REALTIME */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether an object is ready: by the rules of its kind where there are any, else by its conditions, as
+ * Whether an object is ready: by the rules of its kind if there are any, else by its conditions, as
  * kstatus has it (sigs.k8s.io/cli-utils). An object without a status is ready when it exists. Pure data.
  */
 #include <stddef.h>

@@ -70,7 +70,7 @@ int rollback_finish(struct dependents *dependents, const char *trouble)
         return run_finish(run, result_of(&plan), "%s", text);
 }
 
-/* A dependent that was deleted meanwhile, and perhaps made anew, is not ours any more: it is settled. */
+/* A dependent that was deleted meanwhile, and perhaps made again, is not ours any more: it is settled. */
 static int look_before_restore(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;

@@ -19,7 +19,7 @@
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
-/* after an answer that took longer than this, what it says may be stale */
+/* an answer that took longer than this may be stale */
 #define SLOW_USEC        USEC_PER_SEC
 #define WHY_MAX          300
 
@@ -129,7 +129,7 @@ int wait_begin(struct run *run)
         return park_waiting(run->dependents, &plan);
 }
 
-/* ---- the end of those that others hold */
+/* ---- waiting for the end of children that others hold */
 
 #define CLEANED                                                                                             \
         "cleaned:" /* what the ledger keeps for the run: since when it waits, and a text for people */

@@ -21,7 +21,7 @@
 #include "worker/write/patch.h"
 #include "json/json.h"
 
-#define CONFLICTS_MAX 10  /* of one object in a run: how often it is made anew between a look and a write */
+#define CONFLICTS_MAX 10  /* of one object in a run: how often it is made again between a look and a write */
 #define MANAGERS_MAX  100 /* of one object: each makes it larger, for everybody */
 
 /* ---- the field manager */
@@ -47,7 +47,7 @@ static char *manager_of(const struct dependent_owner *owner, const char *operato
                        : manager;
 }
 
-/* Those of the operator's former names, with commas between them. */
+/* Lists the field managers of the operator's former names, with commas between them. */
 static int former_managers(const struct dependent_owner *owner, struct text *list)
 {
         const char *names = owner->former_names;
@@ -146,7 +146,7 @@ static int check_all(struct dependents *dependents)
 
 /* ---- the list on the owner */
 
-/* One whose kind is not known at the moment stays in the list as it is. */
+/* One whose kind is unknown at the moment stays in the list as it is. */
 static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
         const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
@@ -272,7 +272,7 @@ static int look(const struct dependents *dependents, struct dependent *dependent
         if (!dependent->before || !dependent->uid)
                 return -ENOMEM;
         r = managed_fields_body(dependent->before, dependents->manager, &ret->own);
-        /* What it has cannot be told from such a list: it is written in any case. */
+        /* Such a list does not show the object's content, so the patch is written in any case. */
         if (r == -E2BIG)
                 ret->own = strdup("");
         return r == -E2BIG && ret->own ? 0 : r;
@@ -537,7 +537,7 @@ static int has_unnamed(const struct run *run)
         _cleanup_(dependent_list_done) struct dependent_list list = {0};
         _cleanup_free_ char *record = find_record(run);
 
-        /* Without memory they are due, and the step says so. */
+        /* Without memory they count as due, and the step reports it. */
         if (record && dependent_list_from_record(record, &list) < 0)
                 return 1;
         for (size_t i = 0; i < list.count; i++)

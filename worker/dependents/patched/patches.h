@@ -7,7 +7,7 @@
  * up, and all when the owner goes: an apply without fields takes those away that nobody else has set.
  *
  * Objects whose managed fields have no entry of the manager are done, so neither a lost state folder nor an object that was
- * made anew matters.
+ * made again matters.
  */
 #include "worker/run-state.h"
 

@@ -67,7 +67,7 @@ static uint64_t number_of(struct span text)
         return number;
 }
 
-/* Kits write the id first. What stands behind the bound is lost. */
+/* Kits write the id first. Bytes beyond the bound are lost. */
 static uint64_t id_of_beginning(const char *line)
 {
         uint64_t id = 0;

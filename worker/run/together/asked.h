@@ -16,7 +16,7 @@ enum asked_end {
         ASKED_FAILED,      /* `text` says why; likewise: */
         ASKED_NOT_STARTED, /* there is no process, whatever it asks */
         ASKED_EXITED, /* a program for this batch, of which run->handler.result tells; `text`: its last line */
-        ASKED_UNREADABLE, /* the process wrote what is an answer to nobody; `text` says so */
+        ASKED_UNREADABLE, /* the process wrote an answer to no request; `text` has it */
         ASKED_LOST,       /* with others; `text` says how */
         ASKED_TOO_LARGE,  /* the request is, as run->excess says */
 };
@@ -39,17 +39,17 @@ void asked_remove(struct asked **first, const struct asked *asked);
 void asked_done(struct asked *asked);
 size_t asked_count_sent(const struct asked *first);
 size_t asked_count_unsent(const struct asked *first);
-/* The one that the line {"id": 7, ...} answers; NULL: none. cut: only the beginning of the line is there. is_only: the process
+/* The one that the line {"id": 7, ...} answers; NULL if there is none. cut: only the beginning of the line is there. is_only: the process
  * never had another request. */
 struct asked *asked_find(struct asked *first, const char *line, size_t size, bool cut, bool is_only);
 /* Whether the line has this id. */
 bool asked_is_answer_to(const char *line, size_t size, uint64_t id);
-/* Whether the line is one JSON value, and nothing stands behind it. */
+/* Whether the line is one JSON value, and nothing stands after it. */
 bool asked_is_whole(const char *line, size_t size);
 /* Takes it out, and wakes its run. */
 void asked_end(struct asked **first, struct asked *asked, enum asked_end end, const char *text, size_t size);
 
-/* How many runs of this watch can share the process with this one, it included: 1: none. */
+/* The number of runs of this watch that can share the process, this one included; 1 if it is alone. */
 size_t asked_together(const struct run *run);
 /* The same of a process that takes one after the other: a batch is one turn. */
 size_t asked_at_once(const struct run *run);
