@@ -87,7 +87,8 @@ enum run_result {
         RESULT_UNNEEDED, /* it was due because of related objects, but none that it depends on has changed */
         RESULT_STOP,     /* the handler wants the operator to end */
         RESULT_RETURNED, /* it waited for the handler of another run, and its own has not begun */
-        RESULT_UNAVAILABLE, /* the server or the network could not take our request: nobody's failure */
+        RESULT_UNAVAILABLE, /* the server or the network could not take our request, or objects of others make it too large:
+                               no failure of the object or the handler */
         RESULT_FORBIDDEN,   /* the server refuses us, not what we ask for: 401, 403 */
         RESULT_COUNT
 };

@@ -32,7 +32,7 @@ int run_finish(struct run *run, enum run_result result, const char *format, ...)
 int run_finish_too_large(struct run *run)
 {
         run->handler.ran = false;
-        return run_finish(run, RESULT_PERMANENT, "%s", run->excess);
+        return run_finish(run, RESULT_UNAVAILABLE, "%s", run->excess);
 }
 
 int run_cut_off(struct run *run)

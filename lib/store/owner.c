@@ -114,12 +114,40 @@ int store_visit_prefix(struct store *store, const char *prefix, store_visit_t vi
 
 /* ---- how much it is: where a value lies and how long it is stands beside its key */
 
-static int measure_object(const struct range *range, const MDB_val *key _unused_, const MDB_val *value)
-{
-        struct store_extent *extent = range->userdata;
+struct measure {
+        struct store_extent *extent;
+        char namespace
+                [EXTENT_NAMESPACE_SIZE]; /* of the last key: those of one namespace come one after the other */
+        size_t bytes;                    /* of that namespace */
+};
 
+static void note_namespace(struct measure *measure, const MDB_val *key)
+{
+        const char *data = key->mv_data, *slash = memchr(data, '/', key->mv_size);
+        size_t length = slash ? (size_t)(slash - data) : 0;
+
+        if (length >= sizeof(measure->namespace))
+                length = sizeof(measure->namespace) - 1;
+        if (strlen(measure->namespace) == length && memcmp(measure->namespace, data, length) == 0)
+                return;
+        memcpy(measure->namespace, data, length);
+        measure->namespace[length] = '\0';
+        measure->bytes = 0;
+}
+
+static int measure_object(const struct range *range, const MDB_val *key, const MDB_val *value)
+{
+        struct measure *measure = range->userdata;
+        struct store_extent *extent = measure->extent;
+
+        note_namespace(measure, key);
+        measure->bytes += value->mv_size;
         extent->count++;
         extent->bytes += value->mv_size;
+        if (measure->bytes > extent->largest_bytes) {
+                extent->largest_bytes = measure->bytes;
+                memcpy(extent->largest, measure->namespace, sizeof(extent->largest));
+        }
         return 0;
 }
 
@@ -133,20 +161,24 @@ static int measure_owned(const struct range *range, const MDB_val *pair, const M
 
 int store_extent_owned(struct store *store, const char *uid, const char *prefix, struct store_extent *ret)
 {
+        struct measure measure = {.extent = ret};
         char buffer[KEY_MAX];
         MDB_val pair;
         int r = tombstone_key(uid, prefix, buffer, &pair);
 
         *ret = (struct store_extent){0};
-        return r < 0 ? r : visit_range(store, TABLE_OWNERS, pair, strlen(uid) + 1, measure_owned, NULL, ret);
+        return r < 0 ? r
+                     : visit_range(store, TABLE_OWNERS, pair, strlen(uid) + 1, measure_owned, NULL,
+                                   &measure);
 }
 
 int store_extent_prefix(struct store *store, const char *prefix, struct store_extent *ret)
 {
+        struct measure measure = {.extent = ret};
         MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
 
         *ret = (struct store_extent){0};
-        return visit_range(store, TABLE_OBJECTS, start, 0, measure_object, NULL, ret);
+        return visit_range(store, TABLE_OBJECTS, start, 0, measure_object, NULL, &measure);
 }
 
 /* Questions that wait for an answer of the server: a table of their own, key NUL uid -> one byte. */

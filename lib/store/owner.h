@@ -19,8 +19,12 @@ int store_visit_owned(struct store *store, const char *uid, const char *prefix, 
 /* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
 /* About how much those would be, of which nothing is read: how many records, and their bytes. */
+#define EXTENT_NAMESPACE_SIZE 64 /* a namespace has at most 63 bytes */
 struct store_extent {
         size_t count, bytes;
+        char largest
+                [EXTENT_NAMESPACE_SIZE]; /* the namespace with most of the bytes; "": none, or objects of the cluster */
+        size_t largest_bytes;            /* of that namespace */
 };
 int store_extent_owned(struct store *store, const char *uid, const char *prefix, struct store_extent *ret);
 int store_extent_prefix(struct store *store, const char *prefix, struct store_extent *ret);

@@ -39,6 +39,15 @@ int store_reader_follow(struct store *store, uint64_t generation)
         return environment_open(store, generation);
 }
 
+int store_reader_current(struct store *store, uint64_t *ret)
+{
+        int r = store_reader_follow(store, 0);
+
+        if (r >= 0)
+                *ret = store->generation;
+        return r;
+}
+
 static int read_object_record(struct store *store, enum store_table table, MDB_val *key,
                               struct store_object *ret)
 {

@@ -13,6 +13,8 @@
 struct store;
 
 int store_reader_new(const char *folder, struct store **ret);
+/* Opens the current generation and names it, so that many reads after it look at CURRENT once. *ret is never 0 on success. */
+int store_reader_current(struct store *store, uint64_t *ret);
 int store_read(struct store *store, uint64_t generation, const char *key, struct store_object *ret);
 int store_read_tombstone(struct store *store, uint64_t generation, const char *key, const char *uid,
                          struct store_object *ret);

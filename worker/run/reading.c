@@ -247,7 +247,9 @@ int reading_related(struct run *run)
         r = related_collect(run, &error);
         if ((r == -EBADMSG || r == -E2BIG) && is_leaving(run))
                 r = 0;
-        if (r == -EBADMSG || r == -E2BIG)
+        if (r == -E2BIG) /* by others' objects: no change of its own would end that */
+                return run_finish(run, RESULT_UNAVAILABLE, "%s", error_message(&error));
+        if (r == -EBADMSG)
                 return run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         if (r < 0)
                 return run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",

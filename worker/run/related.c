@@ -3,12 +3,14 @@
 #include "worker/run/related.h"
 
 #include <errno.h>
+#include <search.h>
 #include <string.h>
 
 #include "object/keyed-hash.h"
 #include "store/owner.h"
 #include "store/reader.h"
 #include "store/record.h"
+#include "worker/dependents/dependent.h"
 #include "worker/run/request.h"
 
 /* Behind the namespace in the key of the run's object, to which it is related; NULL: it belongs to none, or it is an object of
@@ -18,14 +20,23 @@ static const char *slash_of(const struct run *run)
         return run->watch->config->own_action[0] ? NULL : strchr(run->order->key, '/');
 }
 
+/* What a program gives: each name once, in the order in which it first comes. */
+struct name_list {
+        char *name[DEPENDENTS_MAX];
+        size_t count; /* of different names; DEPENDENTS_MAX + 1 if there are more than are kept */
+        size_t given; /* with those that are repeated */
+        void *tree;   /* of the names, as tsearch() has it */
+};
+
 struct collection {
         struct run *run;
         struct worker_watch *watch;
         struct text *json; /* NULL: they are only looked at */
         struct text versions;
         size_t count, size;
-        size_t room;         /* bytes that the JSON may have */
-        const char *foreign; /* the namespace in a name that the program may not give */
+        size_t room; /* bytes that the JSON may have */
+        uint64_t
+                generation; /* of the watch's store: CURRENT is a file, too slow to be asked for each name */
 };
 
 static int add_related(struct collection *collection, const struct store_object *related)
@@ -81,7 +92,7 @@ static int add_all(struct collection *collection)
 static int add_key(struct collection *collection, const char *key)
 {
         struct store_object related = {0};
-        int r = store_read(collection->watch->reader, 0, key, &related);
+        int r = store_read(collection->watch->reader, collection->generation, key, &related);
 
         if (r >= 0)
                 r = add_related(collection, &related);
@@ -91,9 +102,8 @@ static int add_key(struct collection *collection, const char *key)
 
 /* Adds an object of the run's namespace, or of the cluster; for an object of the cluster also
  * "namespace/name". One that does not exist (yet) is left out. */
-static int add_named(const char *name, void *userdata)
+static int add_named(struct collection *collection, const char *name)
 {
-        struct collection *collection = userdata;
         const char *own = collection->run->order->key, *slash = slash_of(collection->run);
         _cleanup_free_ char *key = NULL;
         int r;
@@ -110,29 +120,84 @@ static int add_named(const char *name, void *userdata)
         return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
 }
 
-static int add_of_watch(struct collection *collection, struct error *error)
+static int compare_names(const void *one, const void *other)
+{
+        return strcmp(one, other);
+}
+
+/* Of those beyond the bound, only the number is wanted. */
+static int note_name(const char *name, void *userdata)
+{
+        struct name_list *list = userdata;
+        char *copy;
+
+        list->given++;
+        if (list->count > DEPENDENTS_MAX || tfind(name, &list->tree, compare_names))
+                return 0;
+        if (list->count == DEPENDENTS_MAX) {
+                list->count++;
+                return 0;
+        }
+        copy = strdup(name);
+        if (!copy || !tsearch(copy, &list->tree, compare_names)) {
+                free(copy);
+                return -ENOMEM;
+        }
+        list->name[list->count++] = copy;
+        return 0;
+}
+
+static void name_list_free(struct name_list *list)
+{
+        if (list)
+                tdestroy(list->tree, free);
+        free(list);
+}
+DEFINE_CLEANUP(struct name_list *, name_list_free);
+
+/* 0; -EBADMSG: the program fails, and `error` says how. */
+static int find_names(struct collection *collection, struct name_list *list, struct error *error)
 {
         const struct run *run = collection->run;
-        struct jq_program *program = collection->watch->names_program;
+        const char *kind = collection->watch->config->kind;
         _cleanup_error_ struct error words = ERROR_NONE;
+        int r = jq_program_names(collection->watch->names_program, run->json, strlen(run->json),
+                                 run->watch->config->metadata_only, note_name, list, &words);
+
+        if (words.status < 0)
+                return error_set(error, -EBADMSG, "`names` of the related kind %s fails on the object: %s",
+                                 kind,
+                                 run->watch->config->confidential && r != -E2BIG
+                                         ? "its message is not shown: it may quote confidential content"
+                                         : error_message(&words));
+        if (r >= 0 && list->count > DEPENDENTS_MAX)
+                return error_set(
+                        error, -EBADMSG,
+                        "`names` of the related kind %s gives %zu names, and an object may give at most "
+                        "%d different ones",
+                        kind, list->given, DEPENDENTS_MAX);
+        return r;
+}
+
+static int add_of_watch(struct collection *collection, struct error *error)
+{
+        _cleanup_(name_list_free_pointer) struct name_list *list = NULL;
         int r;
 
-        if (!program)
+        if (!collection->watch->names_program)
                 return add_all(collection);
-        r = jq_program_names(program, run->json, strlen(run->json), run->watch->config->metadata_only,
-                             add_named, collection, &words);
+        list = calloc(1, sizeof(*list));
+        r = list ? find_names(collection, list, error) : -ENOMEM;
+        if (r >= 0)
+                r = store_reader_current(collection->watch->reader, &collection->generation);
+        for (size_t i = 0; r >= 0 && i < list->count; i++)
+                r = add_named(collection, list->name[i]);
         if (r == -EXDEV)
                 return error_set(
                         error, -EBADMSG,
                         "`names` of the related kind %s gives an object of another namespace, whose "
                         "changes would not be seen",
                         collection->watch->config->kind);
-        if (words.status < 0)
-                return error_set(error, -EBADMSG, "`names` of the related kind %s fails on the object: %s",
-                                 collection->watch->config->kind,
-                                 run->watch->config->confidential && r != -E2BIG
-                                         ? "its message is not shown: it may quote confidential content"
-                                         : error_message(&words));
         return r;
 }
 

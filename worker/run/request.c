@@ -157,23 +157,30 @@ static int add_presented(struct owned_list *list)
 
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
 
+/* Whose they are mostly, where they have a namespace: who may raise a limit can talk to whom it concerns. */
+static void describe_largest(const struct store_extent *extent, char *out, size_t size)
+{
+        out[0] = '\0';
+        if (extent->largest[0])
+                snprintf(out, size, " (%.1f MiB of them in namespace %s)", MIB(extent->largest_bytes),
+                         extent->largest);
+}
+
 char *request_excess(const struct run *run, const struct record_watch *kind, size_t bytes,
                      const struct store_extent *extent)
 {
-        char *text;
+        char largest[128];
 
-        if (asprintf(
-                    &text,
-                    "its request would take about %.1f MiB, and handler.requestLimit allows %.1f MiB: there "
-                    "are "
-                    "%zu objects of kind %s with %.1f MiB that it %s. Give the handler their metadata alone "
-                    "(`metadataOnly: true` in the entry of that kind) or raise the limit, reload, and: "
-                    "reconciledctl retry %s %s",
-                    MIB(bytes + extent->bytes), MIB(run->watch->config->request_max), extent->count,
-                    kind->kind, MIB(extent->bytes), kind->related ? "is related to" : "owns",
-                    run->order->watch, run->order->key) < 0)
-                return NULL;
-        return text;
+        describe_largest(extent, largest, sizeof(largest));
+        return format_string(
+                "its request would take about %.1f MiB, and handler.requestLimit allows %.1f MiB: there are %zu "
+                "objects of kind %s with %.1f MiB that it %s%s. Once they are fewer or smaller it runs by itself. Or "
+                "select fewer (`labelSelector` of that kind, `namespaces`), give the handler their metadata alone "
+                "(`metadataOnly: true` in the entry of that kind) or raise the limit, reload, and: reconciledctl retry "
+                "%s %s",
+                MIB(bytes + extent->bytes), MIB(run->watch->config->request_max), extent->count, kind->kind,
+                MIB(extent->bytes), kind->related ? "is related to" : "owns", largest, run->order->watch,
+                run->order->key);
 }
 
 /* Frees what was built before anything else is done. */
