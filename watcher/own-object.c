@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "object/bookkeeping.h"
 #include "watcher/asking.h"
 #include "watcher/failures.h"
 
@@ -23,9 +24,10 @@ static int own_write(const struct watcher *watcher, struct text *out)
         return text_json(
                 out,
                 "{\"apiVersion\":?,\"kind\":?,\"metadata\":{\"name\":?,\"namespace\":?,\"labels\":"
-                "{\"app.kubernetes.io/managed-by\":\"reconciled\",\"app.kubernetes.io/component\":?}}}",
+                "{\"app.kubernetes.io/managed-by\":\"reconciled\",\"app.kubernetes.io/component\":?},\"annotations\":"
+                "{\"" INSTANCE_KEY "\":?}}}",
                 config->api_version, config->kind, config->own_name, config->namespace[0].value,
-                config->own_action);
+                config->own_action, config->operator_name);
 }
 
 static int own_ask(struct watcher *watcher, const char *method, const char *path, const struct text *body,

@@ -56,6 +56,7 @@ def test_a_new_one_makes_its_object_and_waits_for_its_time(start, operator, hand
     assert (due.month, due.day, due.hour, due.minute) == (1, 1, 0, 0) and due > datetime.datetime.now(datetime.timezone.utc)
     assert own.get(NAME)["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "reconciled",
                                                    "app.kubernetes.io/component": "schedule"}
+    assert own.get(NAME)["metadata"]["annotations"]["app.kubernetes.io/instance"] == "widgets.example.com"
     operator.stop()
     assert handler.count() == 0
 
@@ -264,6 +265,26 @@ def test_a_reload_takes_another_time_and_another_schedule(start, devserver, oper
     operator.reload()
     operator.stop()
     assert handler.count() == 0 and own.exists(NAME), "what a schedule has made stays until somebody deletes its object"
+
+
+def test_the_object_of_another_operator_is_refused(start, operator, handler, own):
+    """Of the names of two operators and their schedules the same one may be made: a.b-c with d, and a.b with c-d."""
+    made = own.create(NAME, annotations={"app.kubernetes.io/instance": "widgets.example"})
+    start()
+    wait_planned(operator)
+    operator.ctl.run("retry", "nightly", f"default/{NAME}")
+    found = wait_until(lambda: operator.ctl.status()["failing"], "the failure")[0]
+    assert "of the operator widgets.example " in found["lastError"] and "`namespace`" in found["lastError"], found
+    assert handler.count() == 0 and own.get(NAME)["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    own.delete(NAME)
+    wait_until(lambda: (there := own.get(NAME)) and there["metadata"]["uid"] != made["metadata"]["uid"], "one of its own")
+
+    def runs():
+        operator.ctl.run("retry", "nightly", f"default/{NAME}")
+        return handler.count()
+
+    wait_until(runs, "a run of its own one")
+    operator.stop()
 
 
 def test_its_watcher_ends_in_order(start, devserver, operator, handler):

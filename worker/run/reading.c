@@ -8,10 +8,12 @@
 
 #include "base/duration.h"
 #include "kube/path.h"
+#include "object/bookkeeping.h"
 #include "os/file.h"
 #include "store/meta.h"
 #include "store/reader.h"
 #include "store/record.h"
+#include "worker/dependents/notes.h"
 #include "worker/run/related.h"
 #include "worker/run/request.h"
 #include "worker/write/leaving.h"
@@ -123,6 +125,23 @@ static int ask_for_version(struct run *run) _suspends_
         return 0;
 }
 
+/* The names of two operators and their schedules may make the same name: a.b-c with d, and a.b with c-d. */
+static int refuse_foreign(struct run *run)
+{
+        const char *own = run->worker->config->operator_name;
+        _cleanup_free_ char *named = run->watch->config->own_action[0] && run->action == ACTION_RECONCILE
+                                             ? notes_find(run->json, false, INSTANCE_KEY)
+                                             : NULL;
+
+        if (!named || strcmp(named, own) == 0)
+                return 0;
+        return run_finish(
+                run, RESULT_PERMANENT,
+                "the ConfigMap %s is for a %s of the operator %s (its annotation " INSTANCE_KEY
+                "), and this is %s: rename the %s, or give one of the operators another `namespace`",
+                run->order->key, run->watch->config->own_action, named, own, run->watch->config->own_action);
+}
+
 /* What follows; negative: the run has ended. */
 static int read_from_store(struct run *run)
 {
@@ -135,6 +154,9 @@ static int read_from_store(struct run *run)
         if (r < 0)
                 return run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s",
                                   strerror(-r));
+        r = refuse_foreign(run);
+        if (r < 0)
+                return r;
         if (run->action == ACTION_FINALIZER)
                 return RUN_PREPARES;
         return order_is_settling(run) ? RUN_RESUMES : RUN_ATTEMPTS;
