@@ -311,6 +311,9 @@ void ctl_print_status(const cJSON *status, bool wide)
                                ? "UNINSTALLED: no object of its watches carries a finalizer of the operator"
                                : "BEING UNINSTALLED: finalizers are taken off all objects",
                        ctl_number(status, "uninstallingBy"));
+        if (ctl_is(status, "startupAwaited"))
+                printf("startup   its handler has not succeeded, and all others wait for it%s%s\n",
+                       json_text(status, "startupError")[0] ? ": " : "", json_text(status, "startupError"));
         if (json_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
                        json_text(status, "notReloaded"));

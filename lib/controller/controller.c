@@ -65,6 +65,8 @@ void controller_done(struct controller *controller)
         if (controller->watch)
                 FOREACH_WATCH(watch, controller)
                         watch_empty(watch);
+        free(controller->startup_error);
+        controller->startup_error = NULL;
         free(controller->watch);
         free(controller->worker);
         controller->watch = NULL;

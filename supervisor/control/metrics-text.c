@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "controller/due/assigned.h"
+#include "controller/due/push.h"
 #include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "ipc/log.h"
@@ -550,6 +551,9 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
         single(text, "reconciled_quarantined", GAUGE,
                "Objects in quarantine, because the operator crashed repeatedly while it ran them.",
                configured_count_quarantined(supervisor));
+        single(text, "reconciled_startup_awaited", GAUGE,
+               "1 until the handler of `startup` has succeeded: all others wait for it.",
+               startup_pending(&supervisor->controller) != NULL);
         single(text, "reconciled_uninstalling", GAUGE,
                "1 while the operator is being uninstalled, and afterwards: runs only take finalizers off.",
                supervisor->controller.uninstall.active);

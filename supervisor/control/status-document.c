@@ -403,6 +403,15 @@ static void write_lead(const struct supervisor_lead *lead, struct text *json)
         json_close(json, "},");
 }
 
+static void write_startup(const struct controller *controller, struct text *json)
+{
+        bool awaited = startup_pending(controller) != NULL;
+
+        json_bool(json, "startupAwaited", awaited);
+        json_string(json, "startupError",
+                    awaited && controller->startup_error ? controller->startup_error : "");
+}
+
 int status_write(struct supervisor *supervisor, struct text *json)
 {
         struct page page = {supervisor, json};
@@ -425,6 +434,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "notReloaded", supervisor->reload.refused);
         json_uint64(json, "reloadPause", supervisor->reload.pause_usec);
         write_lead(&supervisor->lead, json);
+        write_startup(&supervisor->controller, json);
         write_uninstall(supervisor, json);
         write_turn_status(supervisor, json);
         text_append_string(json, "\"events\":{");

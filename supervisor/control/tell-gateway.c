@@ -3,6 +3,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "controller/due/push.h"
 #include "supervisor/control/metrics-text.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/health.h"
@@ -15,6 +16,18 @@ static bool child_is_fresh(const struct child_slot *child, uint64_t now)
         if (child->process.state == CHILD_STOPPING)
                 return true;
         return child->process.state != CHILD_GONE && now - child->last_heartbeat <= deadline;
+}
+
+static void see_startup(const struct controller *controller, struct health *health)
+{
+        const char *error = controller->startup_error;
+
+        if (!health->ready || !startup_pending(controller))
+                return;
+        snprintf(health->reason, sizeof(health->reason),
+                 "the handler of `startup` has not succeeded, and all others wait for it%s%.150s",
+                 error ? ": " : "", error ? error : "");
+        health->ready = false;
 }
 
 void health_get(const struct supervisor *supervisor, struct health *ret)
@@ -58,6 +71,7 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                          watch_is_in_trouble(watch) ? watch_place_of(watch)->degraded_reason : "");
                 ret->ready = false;
         }
+        see_startup(&supervisor->controller, ret);
 }
 
 #define PAGE_SIZE_MAX ((size_t)128 * 1024)

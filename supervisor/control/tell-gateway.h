@@ -7,7 +7,7 @@ struct supervisor;
 /* Whether the operator is live and ready: `reconciledctl health`, /livez and /readyz are one. */
 struct health {
         bool live;        /* every process is heard in time */
-        bool ready;       /* and every watch has been in sync since the start */
+        bool ready;       /* and every watch has been in sync since the start, and `startup` has succeeded */
         char reason[256]; /* why not; "" when both */
 };
 

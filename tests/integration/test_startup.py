@@ -243,3 +243,51 @@ def test_it_has_no_quarantine(operator, handler, first):
                               startup={"handler": {"exec": first.command}, "quarantine": {"after": 1}})
     checked = operator.ctl.check(file)
     assert checked.returncode == 78 and "startup.quarantine" in checked.stdout + checked.stderr
+
+
+def test_the_operator_is_not_ready_before_it_has_succeeded(start, operator, handler, first, widgets):
+    widgets.create("a")
+    first.behave("echo no database >&2; exit 75")
+    start(retry={"first": "50ms", "max": "200ms"})
+
+    def refused():
+        health = operator.ctl.run("health", "--ready")
+        return health.returncode != 0 and "no database" in health.stdout and health.stdout
+
+    said = wait_until(refused, "the operator to say why it is not ready")
+    assert "the handler of `startup` has not succeeded, and all others wait for it: " in said
+    assert operator.ctl.run("health").returncode == 0, "it is live"
+    assert "no database" in operator.ctl.run("status").stdout
+    operator.wait_for_log("all other handlers wait for this one, and have done so for", watch="startup")
+    status = operator.ctl.status()
+    assert status["startupAwaited"] and "no database" in status["startupError"] and handler.count() == 0
+    first.behave("exit 0")
+    handler.wait_finished(name="a")
+    wait_until(lambda: operator.ctl.run("health", "--ready").returncode == 0, "it to be ready")
+    assert not operator.ctl.status()["startupAwaited"]
+    operator.stop()
+
+
+@pytest.mark.slow
+def test_related_objects_of_a_tenant_that_are_too_large_hold_it_no_longer_than_they_are_there(devserver, operator, handler, first, widgets, api):
+    for number in range(8):
+        widgets.create(f"large-{number}", {"text": "x" * 600_000})
+    config_maps = api.resource("v1", "configmaps", "default")
+    config_maps.create("innocent")
+    operator.configure(devserver, [watch("maps", handler, api_version="v1", kind="ConfigMap", labelSelector="!app.kubernetes.io/component")],
+                       namespace="default",
+                       startup={"handler": {"exec": first.command, "requestLimit": "4Mi"}, "retry": {"first": "50ms", "max": "1s"},
+                                "related": [{"apiVersion": "example.com/v1", "kind": "Widget"}]})
+    operator.start_ready().wait_synced()
+
+    def refused():
+        health = operator.ctl.run("health", "--ready")
+        return health.returncode != 0 and "its request would take about" in health.stdout
+
+    wait_until(refused, "the operator to say why it is not ready")
+    assert first.count() == handler.count() == 0
+    for number in range(8):
+        widgets.delete(f"large-{number}")
+    assert len(first.wait_finished(name=NAME).body["related"]) < 8
+    handler.wait_finished(name="innocent")
+    operator.stop()

@@ -19,6 +19,12 @@
 
 /* ---- log */
 
+/* All others wait for it. Later on somebody has asked for a run (`reconciledctl retry`), which is one like any other. */
+static bool is_startup(const struct ending *ending)
+{
+        return ending->watch->config->own == OWN_STARTUP && !ending->watch->controller->startup_over;
+}
+
 uint64_t ending_attempts(const struct ledger_row *row)
 {
         return row->attempts - row->refused;
@@ -43,17 +49,34 @@ static void log_failure(const struct ending *ending, int priority, const char *i
                        done->message[0] ? done->message : run_result_name(done->result), next);
 }
 
+static const char *format_delay(uint64_t delay, char *buffer, size_t size)
+{
+        return duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, buffer,
+                               size);
+}
+
+/* Said at each attempt, and so no more often than `retry` lets it run. */
+static void describe_waiting(const struct controller *controller, char *out, size_t size)
+{
+        uint64_t now = ledger_time(controller), since = controller->started;
+        char text[64];
+
+        snprintf(out, size, "; all other handlers wait for this one, and have done so for %s",
+                 format_delay(now > since ? now - since : 0, text, sizeof(text)));
+}
+
 static void log_retry(const struct ending *ending, const char *id, uint64_t delay)
 {
-        char text[64], next[96];
+        char text[64], next[256], waited[160] = "";
 
-        duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
-                        sizeof(text));
+        if (is_startup(ending))
+                describe_waiting(ending->watch->controller, waited, sizeof(waited));
+        format_delay(delay, text, sizeof(text));
         snprintf(next, sizeof(next),
                  ending->refused || !ending->counted
-                         ? "this does not count as an attempt; next attempt in %s"
-                         : "next attempt in %s",
-                 text);
+                         ? "this does not count as an attempt; next attempt in %s%s"
+                         : "next attempt in %s%s",
+                 text, waited);
         log_failure(ending, LOG_WARNING, id, next);
 }
 
@@ -96,16 +119,12 @@ static int note_failure(struct ending *ending)
         /* What we have written ourselves before it failed is no change to run for. */
         row->failed_fingerprint =
                 ending->outcome.own_fingerprint ? ending->outcome.own_fingerprint : done->fingerprint;
+        if (is_startup(ending) && text_replace(&ending->watch->controller->startup_error, done->message) < 0)
+                return -ENOMEM;
         if (text_replace(&row->last_error, done->message) < 0 ||
             (is_first && text_replace(&row->first_error, done->message) < 0))
                 return -ENOMEM;
         return 0;
-}
-
-/* All others wait for it. Later on somebody has asked for a run (`reconciledctl retry`), which is one like any other. */
-static bool is_startup(const struct ending *ending)
-{
-        return ending->watch->config->own == OWN_STARTUP && !ending->watch->controller->startup_over;
 }
 
 /* Deletions are never given up: there will be no change to wait for. */
