@@ -116,6 +116,14 @@ struct rk_value *rk_permanent(struct rk_request *request, const char *format, ..
         return answer;
 }
 
+struct rk_value *rk_want_integer(struct rk_request *request, const struct rk_value *value, const char *name,
+                                 long long *ret)
+{
+        *ret = rk_integer(value, 0);
+        return *ret == rk_integer(value, 1) ? NULL
+                                            : rk_permanent(request, "%s is not an integer in range", name);
+}
+
 /* ---- one request */
 
 static void fill(struct rk_request *request)

@@ -6,8 +6,12 @@
  *
  *     static struct rk_value *widget(struct rk_request *request)
  *     {
- *             long long size = rk_integer(rk_get(rk_get(request->object, "spec"), "size"), 0);
+ *             long long size;
+ *             struct rk_value *wrong =
+ *                     rk_want_integer(request, rk_get(rk_get(request->object, "spec"), "size"), "spec.size", &size);
  *
+ *             if (wrong)
+ *                     return wrong;
  *             if (size < 0)
  *                     return rk_permanent(request, "spec.size is negative");
  *             return rk_build(request, "{'status': {'size': %lld}}", size);
@@ -94,7 +98,12 @@ __attribute__((format(printf, 1, 2))) void rk_error(const char *format, ...);
 const struct rk_value *rk_get(const struct rk_value *object, const char *key);
 const char *rk_text(const struct rk_value *value,
                     const char *otherwise); /* if it is no string, or holds a NUL */
+/* otherwise: also for 1e21 and 101.0. To check what somebody wrote into a spec, use rk_want_integer(). */
 long long rk_integer(const struct rk_value *value, long long otherwise); /* if it is no integer that fits */
+/* NULL, and *ret is the integer; or *ret is 0, and the answer to return is a permanent error with the name ("spec.size"):
+ * the value is missing, is no integer, or needs more than 64 bits. */
+struct rk_value *rk_want_integer(struct rk_request *request, const struct rk_value *value, const char *name,
+                                 long long *ret);
 double rk_number(const struct rk_value *value, double otherwise);        /* if it is no number */
 bool rk_boolean(const struct rk_value *value, bool otherwise); /* if it is neither true nor false */
 bool rk_is_null(const struct rk_value *value);                 /* null, or not there */

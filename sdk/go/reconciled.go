@@ -174,7 +174,14 @@ func (o Object) MarshalJSON() ([]byte, error) {
 
 // Into reads the object into a struct or a map, as json.Unmarshal does. But a field with a json tag gets the member of that very
 // name: json.Unmarshal alone takes "Size" for "size" as well, which the schema of the API server does not know and has not checked.
-func (o Object) Into(target any) error { return unmarshalExact(o.text, target) }
+//
+// What does not fit, as 1e21 or "3" into an int, is a permanent error.
+func (o Object) Into(target any) error {
+	if err := unmarshalExact(o.text, target); err != nil {
+		return Permanentf("the object cannot be read: %w", err)
+	}
+	return nil
+}
 
 var readsItself = []reflect.Type{reflect.TypeOf((*json.Unmarshaler)(nil)).Elem(), reflect.TypeOf((*encoding.TextUnmarshaler)(nil)).Elem()}
 

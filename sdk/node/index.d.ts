@@ -29,6 +29,9 @@ export class Permanent extends Error {
   constructor(message: string, options?: { cause?: unknown });
 }
 
+/** The value, if it is an integer up to 2^53; else throws a permanent error with the name ('spec.size'). */
+export function integer(value: unknown, name: string): number;
+
 /** Lines of the operator's log, which adds the object's fields; its key is in the line, if the process has had several requests at once. */
 export const log: Record<'info' | 'warning' | 'error', (...values: unknown[]) => void>;
 

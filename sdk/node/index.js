@@ -41,6 +41,12 @@ class Permanent extends Error {
   }
 }
 
+/** The value, if it is an integer that a number holds exactly; else a permanent error with the name ('spec.size'). */
+function integer(value, name) {
+  if (!Number.isSafeInteger(value)) throw new Permanent(`${name} is not an integer in range`);
+  return value;
+}
+
 // --- logging: each line is a record of the operator's log, which has the object's fields already, unless the process has several
 // requests: then the kit writes the object's key
 
@@ -200,4 +206,4 @@ function serve(handlers) {
   loop(handlers);
 }
 
-module.exports = { Permanent, Temporary, answer, log, serve };
+module.exports = { Permanent, Temporary, answer, integer, log, serve };

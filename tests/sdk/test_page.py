@@ -42,6 +42,13 @@ def test_the_handler_of_the_page(kit, tmp_path):
                               check=False, timeout=scaled(60))
         assert done.returncode == 0 and json.loads(done.stdout) == answer, done.stderr
         assert size != 3 or done.stderr == "info: the size is 3\n"
+    for size in ("1e+21", "100000000000000000000", "2.5", '"500"'):
+        text = json.dumps(request).replace('"size": 101', f'"size": {size}')
+        assert size in text
+        done = subprocess.run(kit.page, cwd=tmp_path, env=environment, input=text, capture_output=True, text=True, check=False,
+                              timeout=scaled(60))
+        answer = json.loads(done.stdout)
+        assert set(answer) == {"error", "permanent"} and answer["permanent"] and "spec.size" in answer["error"], (size, answer)
 
 
 @pytest.mark.parametrize("kit", [kits.parameter("python")], indirect=True)

@@ -42,11 +42,16 @@ struct rk_value *website_reconcile(struct rk_request *request)
 {
         const struct rk_value *spec = rk_get(request->object, "spec");
         const char *name = request->name, *page = rk_text(rk_get(spec, "html"), NULL);
-        struct rk_value *children;
+        struct rk_value *children, *wrong = NULL;
+        long long replicas = 1;
         char address[600];
 
         if (!page)
                 return rk_permanent(request, "the web site lacks spec.html");
+        if (!rk_is_null(rk_get(spec, "replicas")))
+                wrong = rk_want_integer(request, rk_get(spec, "replicas"), "spec.replicas", &replicas);
+        if (wrong)
+                return wrong;
         rk_info("web site %s/%s", request->namespace_name, name);
         children = rk_build(
                 request,
@@ -55,7 +60,7 @@ struct rk_value *website_reconcile(struct rk_request *request)
                 " %v,"
                 " {'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': %s},"
                 "  'spec': {'selector': {'website': %s}, 'ports': [{'port': 80, 'protocol': 'TCP'}]}}]",
-                name, page, make_deployment(request, page, rk_integer(rk_get(spec, "replicas"), 1)), name,
+                name, page, make_deployment(request, page, replicas), name,
                 name);
         snprintf(address, sizeof(address), "http://%s.%s", name, request->namespace_name);
         return rk_build(request, "{'children': %v, 'status': {'address': %s}}", children, address);

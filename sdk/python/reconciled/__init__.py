@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of reconciled in Python: docs/kits.md.
 
-    from reconciled import Permanent, reconcile, serve
+    from reconciled import Permanent, integer, reconcile, serve
 
     @reconcile
     def widget(request):
-        size = request["object"]["spec"]["size"]
+        size = integer(request["object"]["spec"].get("size"), "spec.size")
         if size < 0:
             raise Permanent("spec.size is negative")
         return {"status": {"size": size}}
@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from .types import Answer, Condition, Event, Object, Request
 
 __all__ = ["Answer", "Condition", "Event", "Object", "Permanent", "Request", "Temporary", "answer", "deleted", "finalize",
-           "reconcile", "schedule", "serve", "startup", "unselected"]
+           "integer", "reconcile", "schedule", "serve", "startup", "unselected"]
 
 VERSION = 1  # of requests
 EXIT_DATA = 65
@@ -50,6 +50,13 @@ class Temporary(Exception):
 
 class Permanent(Exception):
     """This run has failed, and so will each other one until the object or the handler changes."""
+
+
+def integer(value, name):
+    """The value, if it is an integer of 64 bits; else a permanent error with the name ("spec.size"). None is none."""
+    if type(value) is not int or not -2**63 <= value < 2**63:  # True is an int for isinstance()
+        raise Permanent(f"{name} is not an integer in range")
+    return value
 
 
 def duration(value):

@@ -34,9 +34,11 @@ fn reconcile(request: &Request) -> Result<Answer, Error> {
     let (name, namespace) = names(request);
     let spec = request.object.get("spec");
     let page = spec.get("html").as_str().ok_or_else(|| Error::permanent("the web site lacks spec.html"))?;
+    let replicas = spec.get("replicas");
+    let replicas = if replicas.is_null() { 1 } else { replicas.integer("spec.replicas")? };
     info!("web site {}/{}", namespace, name);
     Ok(Answer {
-        children: Some(children(name, page, spec.get("replicas").as_i64().unwrap_or(1))),
+        children: Some(children(name, page, replicas)),
         status: Some(json!({"address": (format!("http://{}.{}", name, namespace))})),
         ..Answer::default()
     })

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::{Duration, SystemTime};
 
+use crate::Error;
+
 const DEPTH_MAX: usize = 1000;
 
 pub type Map = BTreeMap<String, Value>;
@@ -54,11 +56,17 @@ impl Value {
         }
     }
 
+    /// None also for 1e21 and 101.0; to check what somebody wrote into a spec, use `integer`.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Number(text) => text.parse().ok(),
             _ => None,
         }
+    }
+
+    /// The integer; or a permanent error with the name (`spec.size`): it is missing, is none, or needs more than 64 bits.
+    pub fn integer(&self, name: &str) -> Result<i64, Error> {
+        self.as_i64().ok_or_else(|| Error::permanent(format!("{} is not an integer in range", name)))
     }
 
     pub fn as_f64(&self) -> Option<f64> {

@@ -5,7 +5,7 @@
 //! use reconciled::{json, Answer, Error, Handler, Request};
 //!
 //! fn widget(request: &Request) -> Result<Answer, Error> {
-//!     let size = request.object.get("spec").get("size").as_i64().unwrap_or(0);
+//!     let size = request.object.get("spec").get("size").integer("spec.size")?;
 //!     if size < 0 {
 //!         return Err(Error::permanent("spec.size is negative"));
 //!     }
