@@ -220,7 +220,8 @@
         M(CREDENTIAL, credential, ROLE_CREDENTIAL | ROLE_SUPERVISOR,                                        \
           ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER | ROLE_LEASE, MESSAGE_SIZE_MAX,                      \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
-        M(ACCESS, access, ROLE_CREDENTIAL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)           \
+        M(ACCESS, access, ROLE_CREDENTIAL, ROLE_SUPERVISOR, 8192,                                           \
+          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         /* watcher to supervisor */                                                                         \
         M(KEYS, keys, ROLE_WATCHER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)      \
         M(SYNCED, synced, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)              \
@@ -323,10 +324,10 @@
         LIST(header, header)                                                                                \
         STR(identity)
 
-/* The state of a handler's own credentials. usable: the handler may run: its credentials are there and have not
- * expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what would
- * end the operator past the deadline. since_boottime: of the first failure in a row; expires_realtime: of its
- * token; 0: it has none. */
+/* How the handler of a watch stands with what it is given. usable: it may run: what it has is there, and has
+ * not expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what
+ * would end the operator past the deadline. since_boottime: of the first failure in a row, 0 where no deadline
+ * holds, as for files; expires_realtime: of its token; 0: it has none. */
 #define MESSAGE_access_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         BOOL(usable)                                                                                        \

@@ -55,7 +55,7 @@ static int ask_in(struct access *access, uint64_t usec)
 /* why: of the last attempt, or NULL. */
 static int note_trouble(struct access *access, const char *why)
 {
-        bool expired = access->expires_boottime > 0 && !access_is_usable(access);
+        bool expired = access->expires_boottime > 0 && !access_has_token(access);
         char *reason = format_string(
                 "%s %s/%s%s%s%s",
                 expired ? "the token of service account" : "cannot get a token for service account",
@@ -300,18 +300,41 @@ static void account_done(struct access *access)
  * server (handler.kubernetes). Files are looked at when the operator's own are: every minute, and when the
  * operator is asked to reload.
  */
-static void refresh(struct access *access)
+static void note_files(struct access *access, int r, const struct error *error)
 {
-        _cleanup_error_ struct error error = ERROR_NONE;
         bool was_well = !access->files_trouble;
-        int r = handler_files_copy(access, &error);
 
+        access->files_there = access->files_there || r >= 0;
         if (r >= 0 && was_well)
                 return;
         free(access->files_trouble);
-        access->files_trouble = r < 0 ? strdup(error_message(&error)) : NULL;
+        access->files_trouble = r < 0 ? strdup(error_message(error)) : NULL;
         if ((r < 0) == was_well)
                 access_tell(access);
+}
+
+static void refresh(struct access *access)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool passing;
+        int r = handler_files_copy(access, &passing, &error);
+
+        note_files(access, r, &error);
+}
+
+/* A source that others can spoil is no reason to end: they would decide whether the operator starts. The runs of
+ * this watch wait, and the file is looked for again. */
+static int begin_files(struct access *access)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool passing;
+        int r = handler_files_copy(access, &passing, &error);
+
+        if (r < 0 && !passing)
+                return child_fatal(access->credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
+                                   NULL, NULL, "%s: %s", access->config->key, error_message(&error));
+        note_files(access, r, &error);
+        return 0;
 }
 
 void handlers_refresh(struct credential *credential)
@@ -331,15 +354,13 @@ int handlers_begin(struct credential *credential, void (*on_refused)(struct cred
                 return -ENOMEM;
         for (size_t i = 0; i < config->access_count; i++) {
                 struct access *access = &credential->access[credential->access_count++];
-                _cleanup_error_ struct error error = ERROR_NONE;
                 int r;
 
                 access->credential = credential;
                 access->config = &config->access[i];
-                r = handler_files_copy(access, &error);
+                r = begin_files(access);
                 if (r < 0)
-                        return child_fatal(credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
-                                           NULL, NULL, "%s: %s", access->config->key, error_message(&error));
+                        return r;
         }
         return account_begin(credential, on_refused);
 }

@@ -247,26 +247,40 @@ static int copy_kubeconfig(const struct access *access, struct error *error)
 
 /* ---- all of a handler */
 
-int handler_files_copy(const struct access *access, struct error *error)
+int handler_files_copy(const struct access *access, bool *ret_passing, struct error *error)
 {
         const struct record_access *config = access->config;
         int first = 0;
 
+        *ret_passing = true;
         for (size_t i = 0; i <= config->credential_count; i++) {
                 _cleanup_error_ struct error here = ERROR_NONE;
+                bool passing;
                 int r = 0;
 
                 if (i < config->credential_count)
                         r = copy_file(access, &config->credential[i], &here);
                 else if (config->kubeconfig[0])
                         r = copy_kubeconfig(access, &here);
-                if (r < 0 && first == 0)
-                        first = error_set(error, r, "%s", error_message(&here));
+                if (r >= 0)
+                        continue;
+                passing = r == -EAGAIN ||
+                          (i < config->credential_count && file_is_of_others(config->credential[i].value));
+                if (first < 0 && (passing || !*ret_passing))
+                        continue;
+                error_done(error);
+                first = error_set(error, r, "%s", error_message(&here));
+                *ret_passing = *ret_passing && passing;
         }
         return first;
 }
 
 bool access_is_usable(const struct access *access)
+{
+        return access->files_there && access_has_token(access);
+}
+
+bool access_has_token(const struct access *access)
 {
         return !access->config->account[0] ||
                (access->expires_boottime > 0 && clock_boottime_usec() < access->expires_boottime);
@@ -285,7 +299,7 @@ void access_tell(struct access *access)
                                  .reason = reason,
                                  .exit_code = (uint64_t)access->exit_code,
                                  .failures = access->failures,
-                                 .since_boottime = access->failing_boottime,
+                                 .since_boottime = access_has_token(access) ? 0 : access->failing_boottime,
                                  .expires_realtime = access->expires_realtime,
                          });
 }

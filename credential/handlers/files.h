@@ -11,9 +11,11 @@
  * separate: for a user who may not read all that the operator does. Errors as of kubeconfig_load(). */
 int handler_files_load_kubeconfig(const char *path, bool separate, struct kubeconfig *ret,
                                   struct error *error);
-/* Copies all that the configuration names into the handler's folder. A file that cannot be read does not stop
- * the others; the first error is returned and names the key or the file. */
-int handler_files_copy(const struct access *access, struct error *error);
+/* Copies all that the configuration names into the handler's folder, and goes on after what cannot be had;
+ * the first error is returned, with the key or the file in it: the first that is the administrator's to mend, if
+ * there is one. *ret_passing: there is none, since others than root and we decide about each source that cannot be
+ * had (file_is_of_others()), or somebody has a lease on it. */
+int handler_files_copy(const struct access *access, bool *ret_passing, struct error *error);
 /* Writes a kubeconfig, and its token as a file of its own, which client libraries read again. token: of a
  * service account; NULL: that of `config`. 0 or a negative errno with the path in the error. */
 int handler_files_write_kubeconfig(const struct access *access, const struct kubeconfig *config,
@@ -27,6 +29,7 @@ struct access {
         struct credential *credential;
         const struct record_access *config;
         char *files_trouble; /* why a file of it cannot be read now; NULL: all is well */
+        bool files_there;    /* each has been copied since the start: what is lost later stays in use */
         /* Of a service account: */
         char *namespace_name;
         struct kube_transfer *transfer;
@@ -38,8 +41,9 @@ struct access {
         int exit_code;                       /* exit code if the trouble lasts past the deadline */
 };
 
-/* Whether the handler's credentials are complete: a token that has not expired, if the handler acts as a
- * service account. */
+/* Whether it has a token that has not expired, if it is to act as a service account. */
+bool access_has_token(const struct access *access);
+/* Whether the handler has all that it is to have: the files, and that token. */
 bool access_is_usable(const struct access *access);
 /* Reports the state to the supervisor (ACCESS). */
 void access_tell(struct access *access);

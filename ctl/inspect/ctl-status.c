@@ -96,7 +96,7 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    its handler's access cannot be renewed: %s\n",
                        json_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))
-                puts("    its runs wait until its handler has a token");
+                puts("    its runs wait until its handler has its credentials");
         if (ctl_number(watch, "rateWaiting") > 0)
                 printf("    %" PRIu64 " " CTL_RATE_WAITS "\n", ctl_number(watch, "rateWaiting"),
                        counted(ctl_number(watch, "rateWaiting"), "waits", "wait"));

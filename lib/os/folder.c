@@ -204,6 +204,18 @@ static int check_folder_of_file(const char *path, struct error *error)
         return others_decide(path, &st, true) ? refuse_way(path, &st, error) : 0;
 }
 
+/* What is missing in a folder is for those to make who may write there, sticky bit or not. Cuts the part. */
+static int explain_missing(char *part, size_t above, int status, struct error *error)
+{
+        _cleanup_error_ struct error missing = ERROR_NONE;
+
+        error_set(&missing, status, "%s: %s", part, strerror(-status));
+        part[above] = '\0';
+        if (status == -ENOENT && check_folder_of_file(part, error) == -EPERM)
+                return -EPERM;
+        return error_set(error, status, "%s", error_message(&missing));
+}
+
 static int check_way(const char *path, unsigned links, struct error *error)
 {
         _cleanup_free_ char *part = strdup(path);
@@ -216,7 +228,7 @@ static int check_way(const char *path, unsigned links, struct error *error)
                 end += strcspn(path + end, "/");
                 part[end] = '\0';
                 if (lstat(part, &st) < 0)
-                        return error_set(error, -errno, "%s: %s", part, strerror(errno));
+                        return explain_missing(part, above, -errno, error);
                 if (S_ISREG(st.st_mode)) {
                         part[above] = '\0';
                         return check_folder_of_file(part, error);
@@ -255,6 +267,14 @@ int file_check_source(const char *path, const struct stat *st, uid_t reader, str
                         "names files that the operator reads; give it to root (chown root, chmod go-w)",
                         path, (unsigned)(st->st_mode & 07777));
         return r;
+}
+
+bool file_is_of_others(const char *path)
+{
+        struct stat st;
+
+        return check_way(path, 0, NULL) == -EPERM ||
+               (stat(path, &st) == 0 && others_decide(path, &st, true));
 }
 
 /* ---- what is in it */

@@ -28,6 +28,9 @@ bool folder_is_open_volume(const char *path);
  * well, since it names others. -EPERM with the part that is another's; or why it cannot be told. */
 int file_check_source(const char *path, const struct stat *st, uid_t reader, struct error *error);
 #define NOBODY ((uid_t)-1)
+/* Whether others than root and we decide which file the absolute path leads to, what is in it, or whether there is one:
+ * that it cannot be read may be their doing. */
+bool file_is_of_others(const char *path);
 
 /* Checks an entry of a folder of our own: we (or root) must have made it and all that is in it, and it must
  * be no link. 0 as well if there is no such entry. */

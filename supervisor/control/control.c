@@ -227,8 +227,8 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         if (!release && access_awaited(watch))
                 return refuse_query(
                         peer,
-                        "the watch's handler has no token yet for its access to the API server; the watch's "
-                        "runs wait for it");
+                        "the watch's handler does not have all its credentials yet (handler.credentials, "
+                        "handler.kubernetes); the watch's runs wait for them");
         r = run_now(watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubtful_release(watch, query->argument[1].value);

@@ -71,7 +71,8 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                          watch_is_in_trouble(watch) ? watch_place_of(watch)->degraded_reason : "");
                 ret->ready = false;
         }
-        see_startup(&supervisor->controller, ret);
+        if (supervisor->phase != PHASE_FOLLOWING)
+                see_startup(&supervisor->controller, ret);
 }
 
 #define PAGE_SIZE_MAX ((size_t)128 * 1024)

@@ -48,6 +48,16 @@ static int end_for_access(const struct watch *watch, const struct message_access
         return 0;
 }
 
+/* A file that is missing has no deadline, and so no time in the message. */
+static uint64_t since_when(const struct access_state *state, const struct message_access *message)
+{
+        if (message->since_boottime > 0)
+                return clock_realtime_usec() - (clock_boottime_usec() - message->since_boottime);
+        if (message->usable || !message->reason[0])
+                return 0;
+        return state->trouble.since_realtime > 0 ? state->trouble.since_realtime : clock_realtime_usec();
+}
+
 int access_take(struct supervisor *supervisor, const struct message_access *message)
 {
         struct access_state *state = access_find(supervisor, message->watch);
@@ -63,10 +73,7 @@ int access_take(struct supervisor *supervisor, const struct message_access *mess
         state->failing = message->usable && message->reason[0];
         state->expires_realtime = message->expires_realtime;
         state->trouble.failures = message->failures;
-        state->trouble.since_realtime =
-                message->since_boottime > 0
-                        ? clock_realtime_usec() - (clock_boottime_usec() - message->since_boottime)
-                        : 0;
+        state->trouble.since_realtime = since_when(state, message);
         isolated = watch && watch->config->on_deadline == ON_DEADLINE_ISOLATE;
         if (watch && !isolated && is_past_deadline(watch, message))
                 return end_for_access(watch, message);

@@ -28,7 +28,7 @@ bool access_awaited(const struct watch *watch)
 {
         const struct access_state *state = access_of(watch);
 
-        return watch->config->handler.kubernetes_account && (!state || !state->usable);
+        return state ? !state->usable : watch->config->handler.kubernetes_account != NULL;
 }
 
 struct access_state *access_add(struct supervisor *supervisor, const char *watch)

@@ -19,7 +19,8 @@ struct access_state {
 /* By the name of a watch; NULL: nothing was said yet. */
 struct access_state *access_find(const struct supervisor *supervisor, const char *watch);
 const struct access_state *access_of(const struct watch *watch); /* NULL: nothing is known, or all is well */
-bool access_awaited(const struct watch *watch); /* none of its runs begins before its handler has a token */
+/* Nothing of it runs before its handler has its credentials. */
+bool access_awaited(const struct watch *watch);
 struct access_state *access_add(struct supervisor *supervisor, const char *watch); /* NULL: no memory */
 void access_free(struct supervisor *supervisor);
 

@@ -91,7 +91,8 @@ static int add_separation_problem(struct config_problems *problems, const struct
         return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
 }
 
-/* 0, -EINVAL: it is a problem; -ENOMEM. Whoever reads what cannot be read reports it. */
+/* 0, -EINVAL: it is a problem; -ENOMEM. What cannot be read is told by who reads it. Where the handler's user may
+ * have done it, it is a warning: the copy is not made, and the watch waits. */
 static int check_source(struct config_problems *problems, const struct config_watch *watch, const char *key,
                         const char *path, uid_t reader)
 {
@@ -100,7 +101,12 @@ static int check_source(struct config_problems *problems, const struct config_wa
 
         if (stat(path, &st) < 0 || file_check_source(path, &st, reader, &error) >= 0)
                 return 0;
-        return add_separation_problem(problems, watch, key, error_message(&error)) < 0 ? -ENOMEM : -EINVAL;
+        if (add_separation_problem(problems, watch, key, error_message(&error)) < 0)
+                return -ENOMEM;
+        if (reader == NOBODY || !file_is_of_others(path))
+                return -EINVAL;
+        problems->problem[problems->count - 1].warning = true;
+        return 0;
 }
 
 /* The files that its handler is given a copy of; the credential process looks again at each copy. */

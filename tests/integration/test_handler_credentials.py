@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """handler.credentials: files that one handler alone may read."""
+import contextlib
 import os
 import signal
 import stat
+import subprocess
+import time
 
 import pytest
 import yaml
 
 from harness import Operator, wait_until, watch
+from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
 from harness.process import Entitled
 from harness.rights import OTHER_GROUP, USER, write_list
@@ -150,9 +154,9 @@ def test_a_source_file_that_is_lost_leaves_the_copy_in_use_and_is_told(secured, 
     assert seen(handler.wait_finished(name="b")) == "again"
 
 
-def home_of(user, operator):
+def home_of(user, folder):
     """A folder that belongs to a handler's user, with a file of that user."""
-    home = operator.folder / "home"
+    home = folder / "home"
     home.mkdir(0o755)
     (home / "password").write_text(SECRET, encoding="utf-8")
     for path in (home, home / "password"):
@@ -160,11 +164,19 @@ def home_of(user, operator):
     return home
 
 
+def waits(operator):
+    """Whether the only watch waits for credentials, as everybody is told."""
+    status = operator.ctl.status()["watches"][0]
+    assert status["accessAwaited"] == (status["state"] == "degraded"), status
+    assert not status["accessAwaited"] or abs(time.time() - status["degradedSince"] / 1e6) < 3600, status
+    return status["accessAwaited"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
 @pytest.mark.parametrize("way", ["link", "link-in-a-folder-of-root", "folder", "kubeconfig"])
-def test_a_handler_chooses_no_file_of_the_operator(devserver, entitled, sandbox, handler, way):
+def test_a_handler_chooses_no_file_of_the_operator(devserver, entitled, sandbox, handler, widgets, way):
     one = sandbox.user()
-    home, secret = home_of(one, entitled), secret_file(entitled, name="secret")
+    home, secret = home_of(one, entitled.folder), secret_file(entitled, name="secret")
     path = home / "link"
     path.symlink_to(secret)
     if way == "folder":
@@ -184,11 +196,128 @@ def test_a_handler_chooses_no_file_of_the_operator(devserver, entitled, sandbox,
     entitled.start_ready()
     entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": f"{one.uid}:{one.uid}", **options})])
     entitled.reload()
-    entitled.wait_for_log(f"{home} belongs to the user {one.uid}", where=lambda record: record["level"] == "error")
-    entitled.wait_for_log("the new configuration is rejected")
-    entitled.stop()
-    entitled.start()
-    assert entitled.wait_exit() == 78
+    if way == "kubeconfig":  # of which a handler's user never has one
+        entitled.wait_for_log(f"{home} belongs to the user {one.uid}", where=lambda record: record["level"] == "error")
+        entitled.wait_for_log("the new configuration is rejected")
+        entitled.stop()
+        entitled.start()
+        assert entitled.wait_exit() == 78
+        return
+    widgets.create("a", spec={})
+    for again in (False, True):
+        entitled.wait_for_log(f"{home} belongs to the user {one.uid}", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+        assert waits(entitled) and not handler.requests()
+        if not again:
+            entitled.stop()
+            entitled.start_ready()
+
+
+LEASE = """
+import fcntl, signal, sys
+def take():
+    while True:
+        try:
+            return fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except BlockingIOError:
+            pass
+def take_again(*_):  # else the kernel ends it after a while
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    take()
+file = open(sys.argv[1], "r+")
+signal.signal(signal.SIGIO, take_again)
+take()
+print("leased", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@contextlib.contextmanager
+def spoilt(path, how, user, server):
+    """The user makes of its own file what cannot be copied, and afterwards gives it back."""
+    holder = None
+    if how == "lease":
+        holder = subprocess.Popen(["/usr/bin/python3", "-c", LEASE, path], user=user.uid, group=user.uid, extra_groups=[],
+                                  stdout=subprocess.PIPE)
+        assert holder.stdout.readline() == b"leased\n"
+    elif how == "operators-own":
+        path.write_text(yaml.safe_dump({
+            "clusters": [{"name": "c", "cluster": {"server": server.url}}], "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}], "users": [{"name": "c", "user": {}}]}))
+    elif how == "sparse":
+        os.truncate(path, 1 << 40)
+    else:
+        path.unlink()
+        if how == "fifo":
+            os.mkfifo(path)
+        elif how == "folder":
+            path.mkdir()
+        elif how == "link":
+            path.symlink_to("/dev/zero")
+        if how != "removed":
+            os.chown(path, user.uid, user.uid, follow_symlinks=False)
+    yield
+    if holder:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+        return
+    if how == "folder":
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+    path.write_text(SECRET, encoding="utf-8")
+    os.chown(path, user.uid, user.uid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+@pytest.mark.parametrize("how", ["removed", "fifo", "folder", "link", "sparse", "lease", "operators-own"])
+def test_a_source_that_its_handlers_user_spoils_holds_up_that_watch_alone(devserver, entitled, sandbox, make_handler, how):
+    user, handler, other = sandbox.user(), make_handler(), make_handler()
+    path = home_of(user, sandbox.subfolder("open", mode=0o755)) / "password"
+    first = {**entry("first", handler, {"password": path}, user=f"{user.uid}:{user.uid}"), "namespaces": ["default"]}
+    second = {**watch("second", other), "namespaces": ["other"], "id": "second"}
+    mine, others = (devserver.api.resource("example.com/v1", "widgets", name) for name in ("default", "other"))
+    devserver.api.resource("v1", "namespaces").create("other")
+    handler.behave(READ)
+    socket = entitled.runtime_directory / "gateway.sock"
+    gateway, more = Gateway(socket), {"gateway": {"listen": f"unix:{socket}"}}
+    entitled.configure(devserver, [first, second], **more)
+    entitled.start_ready()
+    mine.create("before", spec={})
+    handler.wait_finished(name="before")
+    with spoilt(path, how, user, devserver):
+        entitled.configure(devserver, [{**first, "resync": "1h"}, second], **more)
+        entitled.reload()
+        mine.create("mine", spec={})
+        for name in ("reloaded", "started"):
+            told = entitled.wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"])["message"]
+            assert "watch first" in told and str(path) in told
+            others.create(name, spec={})
+            other.wait_finished(name=name)
+            assert waits(entitled)
+            gateway.wait('reconciled_handler_access_failing{watch="first"}', 1)
+            assert not handler.requests(name="mine")
+            if name == "reloaded":
+                entitled.stop()
+                entitled.start_ready()
+    entitled.reload()
+    assert seen(handler.wait_finished(name="mine")) == SECRET
+    entitled.wait_for_log(message_id=MESSAGE_ID["WATCH_RECOVERED"])
+    assert not waits(entitled)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_a_source_that_others_can_remove_from_a_shared_folder(devserver, entitled, sandbox, handler, widgets):
+    user = sandbox.user()
+    folder = entitled.folder / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    entitled.configure(devserver, [entry("widgets", handler, {"password": folder / "password"}, user=f"{user.uid}:{user.uid}")])
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    entitled.wait_for_log("No such file or directory", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    assert waits(entitled) and not handler.requests()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
@@ -213,7 +342,11 @@ def test_a_list_of_rights_lets_nobody_choose_a_file_of_the_operator(devserver, e
     entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": f"{one.uid}:{one.uid}", **options})])
     entitled.start_ready().stop()
     write_list(opened, tag, one.uid, 6 if opened.is_file() else 7)
-    entitled.start().wait_exit(78)
+    if way == "kubeconfig":
+        entitled.start().wait_exit(78)
+    else:
+        entitled.start_ready().wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"])
+        assert waits(entitled)
     output = entitled.output.text()
     assert f"{opened} " in output and "may be written by others" in output, output
 
@@ -241,7 +374,7 @@ def test_a_list_that_opens_a_folder_later(devserver, entitled, sandbox, handler,
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
 def test_a_handlers_own_file_is_not_replaced_by_one_of_the_operator(secured, entitled, sandbox, handler):
     one = sandbox.user()
-    home = home_of(one, entitled)
+    home = home_of(one, entitled.folder)
     token = secret_file(entitled, "first-secret", "token")
     entitled.configure(secured, [entry("widgets", handler, {"password": home / "password"}, user=f"{one.uid}:{one.uid}")])
     kubeconfig = yaml.safe_load((entitled.folder / "kubeconfig").read_text())

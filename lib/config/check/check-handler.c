@@ -11,6 +11,7 @@
 #include "config/read/expand.h"
 #include "config/read/problem.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 /* Mistakes in handler.credentials and handler.kubernetes. */
 
@@ -45,10 +46,12 @@ static bool is_of_unit(const char *path)
         return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* True if the file is there and can be read. */
-static bool check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
+/* true: it is there, and can be read. copied: a warning will do if others can spoil it: the watch waits then. */
+static bool check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path,
+                       bool copied)
 {
         const char *problem;
+        bool waits;
 
         if (!expand_text(reader, node, key, path))
                 return false;
@@ -59,8 +62,13 @@ static bool check_file(struct reader *reader, const yaml_node_t *node, const cha
                 return false;
         }
         problem = file_problem(reader, *path);
+        waits = problem && copied && (*path)[0] == '/' && file_is_of_others(*path);
         if (problem)
-                problem_add(reader, node, false, key, "%s: %s", *path, problem);
+                problem_add(
+                        reader, node, waits, key, "%s: %s%s", *path, problem,
+                        waits ? "; others than root and the operator can change this path, so the operator "
+                                "starts, and this watch waits for the file"
+                              : "");
         return !problem;
 }
 
@@ -91,7 +99,7 @@ static void check_credentials(struct reader *reader, yaml_node_t *node, const ch
                                                  strcmp(credential->name, "token") == 0))
                         problem_add(reader, place, false, key,
                                     "handler.kubernetes makes a file of this name; choose another one");
-                (void)check_file(reader, place, key, &credential->value);
+                (void)check_file(reader, place, key, &credential->value, true);
         }
 }
 
@@ -119,7 +127,7 @@ static void check_kubernetes(struct reader *reader, yaml_node_t *node, const cha
         if (handler->kubernetes_file) {
                 snprintf(key, sizeof(key), "%.200s.kubernetes.kubeconfig", path);
                 place = mapping_find(reader, node, "kubeconfig");
-                if (check_file(reader, place, key, &handler->kubernetes_file))
+                if (check_file(reader, place, key, &handler->kubernetes_file, false))
                         check_kubeconfig(reader, place, key, handler->kubernetes_file);
         }
         if (handler->kubernetes_account && !is_object_name(handler->kubernetes_account, true, 253)) {

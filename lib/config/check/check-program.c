@@ -18,6 +18,7 @@
 #include "ipc/message.h"
 #include "ipc/spawner/spawner-client.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 #define WAIT_MSEC     10000
 #define ARGUMENTS_MAX 5
@@ -124,21 +125,22 @@ void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key,
                   (const char *const[]){"--check-kubeconfig", path, NULL}, "");
 }
 
-static void add_at_watch(struct reader *reader, const struct config_watch *watch, const char *key,
-                         const char *complaint)
+static void add_at_watch(struct reader *reader, const struct config_watch *watch, bool warning,
+                         const char *key, const char *complaint)
 {
         const char *file = reader->file;
         size_t before = reader->problems->count;
 
         reader->file = watch->file;
-        problem_add(reader, NULL, false, key, "of watch %s: %s", watch->name, complaint);
+        problem_add(reader, NULL, warning, key, "of watch %s: %s", watch->name, complaint);
         reader->file = file;
         if (reader->problems->count > before)
                 reader->problems->problem[before].line = watch->line;
 }
 
-static void ask_separate(struct reader *reader, const struct config_watch *watch, const char *key,
-                         const char *mode, const char *what)
+/* copied: a file whose text others may have made so is no error; the operator copies none that is refused here. */
+static void ask_separate(struct reader *reader, const struct config_watch *watch, bool copied,
+                         const char *key, const char *mode, const char *what)
 {
         const struct config *config = reader->config;
         const char *argument[] = {mode, what, config->kubeconfig, config->context, NULL};
@@ -147,9 +149,9 @@ static void ask_separate(struct reader *reader, const struct config_watch *watch
 
         note_system_error(reader, r);
         if (r < 0)
-                add_at_watch(reader, watch, key, strerror(-r));
+                add_at_watch(reader, watch, false, key, strerror(-r));
         else if (r != EXIT_CODE_OK)
-                add_at_watch(reader, watch, key, complaint);
+                add_at_watch(reader, watch, copied && file_is_of_others(what), key, complaint);
 }
 
 /* Called once the whole file is read, because `cluster` may follow the watches. */
@@ -160,18 +162,19 @@ void check_separate(struct reader *reader, const struct config_watch *watch)
         _cleanup_free_ char *account = NULL;
 
         for (size_t i = 0; i < handler->credentials_count; i++)
-                ask_separate(reader, watch, "handler.credentials", "--check-separate",
+                ask_separate(reader, watch, true, "handler.credentials", "--check-separate",
                              handler->credentials[i].value);
         if (handler->kubernetes_file && handler->kubernetes_account)
                 return; /* another check complains */
         if (handler->kubernetes_file)
-                ask_separate(reader, watch, "handler.kubernetes.kubeconfig", "--check-separate",
+                ask_separate(reader, watch, false, "handler.kubernetes.kubeconfig", "--check-separate",
                              handler->kubernetes_file);
         if (!handler->kubernetes_account)
                 return;
         account = format_string("%s/%s", space, handler->kubernetes_account);
         if (account)
-                ask_separate(reader, watch, "handler.kubernetes.serviceAccount", "--check-account", account);
+                ask_separate(reader, watch, false, "handler.kubernetes.serviceAccount", "--check-account",
+                             account);
         else
                 reader->out_of_memory = true;
 }
