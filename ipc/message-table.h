@@ -324,10 +324,9 @@
         LIST(header, header)                                                                                \
         STR(identity)
 
-/* How the handler of a watch stands with what it is given. usable: it may run: what it has is there, and has
- * not expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what
- * would end the operator past the deadline. since_boottime: of the first failure in a row, 0 where no deadline
- * holds, as for files; expires_realtime: of its token; 0: it has none. */
+/* The state of a handler's own credentials. usable: they are there and have not expired, so it may run. reason: why something
+ * cannot be had or renewed now, "" when all is well. exit_code: of what would end the operator past the deadline. since_boottime:
+ * of the first failure in a row, 0 where no deadline holds (files); expires_realtime: of its token, 0 if it has none. */
 #define MESSAGE_access_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         BOOL(usable)                                                                                        \

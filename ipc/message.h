@@ -89,7 +89,7 @@ enum run_result {
         RESULT_RETURNED, /* it waited for the handler of another run, and its own has not begun */
         RESULT_UNAVAILABLE, /* the server or the network could not take our request, or objects of others make it too large:
                                no failure of the object or the handler */
-        RESULT_FORBIDDEN,   /* the server refuses us, not what we ask for: 401, 403 */
+        RESULT_FORBIDDEN, /* the server refuses us, not what we ask for: 401, 403 */
         RESULT_COUNT
 };
 

@@ -71,7 +71,7 @@ static void arm_stop(struct supervisor *supervisor)
 
 /* ---- the ledger of a former lead */
 
-static void begin_again(struct supervisor *supervisor, const char *why)
+static void lead_begin_again(struct supervisor *supervisor, const char *why)
 {
         char refusal[512];
 
@@ -95,8 +95,8 @@ static bool ledger_is_right(struct supervisor *supervisor, uint64_t epoch)
                 state_folder_note_time(supervisor);
                 return true;
         }
-        begin_again(supervisor,
-                    "another replica has led since this one did, so that what its ledger says is void");
+        lead_begin_again(supervisor,
+                         "another replica has led since this one did, so that what its ledger says is void");
         supervisor->reload.next.voids_ledger = true;
         return false;
 }
@@ -127,7 +127,7 @@ static void gain(struct supervisor *supervisor, const struct message_lease *leas
                                  "the children cannot be started: %s", strerror(-r));
 }
 
-static void note_trouble(struct supervisor_lead *lead, const char *trouble)
+static void note_lead_trouble(struct supervisor_lead *lead, const char *trouble)
 {
         bool is_new = trouble[0] && !lead->trouble[0];
 
@@ -137,7 +137,7 @@ static void note_trouble(struct supervisor_lead *lead, const char *trouble)
         snprintf(lead->trouble, sizeof(lead->trouble), "%s", trouble);
 }
 
-static void follow(struct supervisor *supervisor, const struct message_lease *lease)
+static void lead_follow(struct supervisor *supervisor, const struct message_lease *lease)
 {
         struct supervisor_lead *lead = &supervisor->lead;
 
@@ -158,9 +158,9 @@ int lead_take(struct supervisor *supervisor, const struct message_lease *lease)
         if (lead->state >= LEAD_LEADING && lease->state < lead->state)
                 return -EPROTO; /* a lease process leads once */
         lead->state = lease->state;
-        note_trouble(lead, lease->trouble);
+        note_lead_trouble(lead, lease->trouble);
         if (lease->state < LEAD_LEADING) {
-                follow(supervisor, lease);
+                lead_follow(supervisor, lease);
         } else if (lease->state == LEAD_LOST) {
                 if (!lead->is_releasing)
                         lose(supervisor, lease->trouble[0] ? lease->trouble : "the Leases say so");

@@ -261,7 +261,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
         r = access_folder_begin(supervisor, &error);
         if (r < 0)
                 return refuse_start(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
-                              "the folder for handlers' credentials", &error);
+                                    "the folder for handlers' credentials", &error);
         r = state_ledger_open(supervisor, life->voids_ledger, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));

@@ -44,7 +44,7 @@ static int on_lease_late(sd_event_source *source _unused_, uint64_t usec _unused
 
 /* Descendants of children that died are ours now. All but the lease process have ended: this may wait. Returns whether nothing
  * is left. */
-static bool end_descendants(const struct supervisor *supervisor)
+static bool end_all_descendants(const struct supervisor *supervisor)
 {
         const struct child_slot *lease = supervisor->lead.child;
         pid_t pid = lease && lease->process.state != CHILD_GONE ? lease->process.pid : 0;
@@ -66,7 +66,7 @@ static void finish_teardown(struct supervisor *supervisor, bool proven)
         if (r >= 0)
                 under_way_committed(supervisor);
         if (!supervisor->lead.is_releasing)
-                proven = end_descendants(supervisor) && proven;
+                proven = end_all_descendants(supervisor) && proven;
         if (lead_release(supervisor, proven)) {
                 if (arm_teardown(supervisor, supervisor->config->replicas_duration_usec / 2, on_lease_late) <
                     0)

@@ -152,9 +152,9 @@ struct controller {
         size_t watch_room;     /* of all places */
         struct worker *worker;
         size_t worker_count;
-        bool is_over;      /* `fatal` was called: no other effect is */
-        bool is_ending;    /* no run begins any more */
-        bool startup_over; /* nothing of this start waits for `startup` any more, also after a reload */
+        bool is_over;        /* `fatal` was called: no other effect is */
+        bool is_ending;      /* no run begins any more */
+        bool startup_over;   /* nothing of this start waits for `startup` any more, also after a reload */
         char *startup_error; /* of the last failure of `startup` in this life; NULL if there was none */
         int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */
         bool has_credential;   /* workers can do something */

@@ -101,7 +101,7 @@ void registry_free(struct registry *registry)
 
 /* ---- what watches have */
 
-static size_t part(size_t max, size_t min, size_t watches)
+static size_t share_part(size_t max, size_t min, size_t watches)
 {
         return max / watches > min ? max / watches : min;
 }
@@ -110,8 +110,8 @@ struct registry_share registry_share(size_t watches)
 {
         assert(watches > 0);
         return (struct registry_share){
-                .families = part(REGISTRY_FAMILIES_MAX, REGISTRY_FAMILIES_MIN, watches),
-                .samples = part(REGISTRY_SAMPLES_MAX, REGISTRY_SAMPLES_MIN, watches),
+                .families = share_part(REGISTRY_FAMILIES_MAX, REGISTRY_FAMILIES_MIN, watches),
+                .samples = share_part(REGISTRY_SAMPLES_MAX, REGISTRY_SAMPLES_MIN, watches),
         };
 }
 

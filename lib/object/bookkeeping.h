@@ -16,7 +16,7 @@
 #define SET_KEY         "applyset.k8s.io/id"
 #define TOOLING_KEY     "applyset.k8s.io/tooling"
 /* an annotation of the ConfigMap of a schedule or `startup`: whose it is */
-#define INSTANCE_KEY "app.kubernetes.io/instance"
+#define INSTANCE_KEY    "app.kubernetes.io/instance"
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
 
 /* Which notes on an object are no reason to run. A text that is NULL counts as "". */

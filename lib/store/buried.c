@@ -28,7 +28,7 @@ static MDB_val total_row(void)
         return (MDB_val){1, name};
 }
 
-static int bytes_of(struct store *store, MDB_val row, uint64_t *ret)
+static int buried_bytes(struct store *store, MDB_val row, uint64_t *ret)
 {
         MDB_val value;
         int r = store_begin(store);
@@ -48,7 +48,7 @@ static int change_row(struct store *store, MDB_val row, uint64_t before, uint64_
 {
         uint64_t bytes;
         MDB_val value = {sizeof(bytes), &bytes};
-        int r = bytes_of(store, row, &bytes);
+        int r = buried_bytes(store, row, &bytes);
 
         if (r < 0)
                 return r;
@@ -76,9 +76,9 @@ int buried_has_room(struct store *store, const char *key, uint64_t size)
         int r = environment_room(store, &room);
 
         if (r >= 0)
-                r = bytes_of(store, namespace_row(key, buffer), &its);
+                r = buried_bytes(store, namespace_row(key, buffer), &its);
         if (r >= 0)
-                r = bytes_of(store, total_row(), &all);
+                r = buried_bytes(store, total_row(), &all);
         if (r < 0)
                 return r;
         if (room > BURIED_ROOM_MAX)

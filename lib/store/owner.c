@@ -121,7 +121,7 @@ struct measure {
         size_t bytes;                    /* of that namespace */
 };
 
-static void note_namespace(struct measure *measure, const MDB_val *key)
+static void owner_note_namespace(struct measure *measure, const MDB_val *key)
 {
         const char *data = key->mv_data, *slash = memchr(data, '/', key->mv_size);
         size_t length = slash ? (size_t)(slash - data) : 0;
@@ -140,7 +140,7 @@ static int measure_object(const struct range *range, const MDB_val *key, const M
         struct measure *measure = range->userdata;
         struct store_extent *extent = measure->extent;
 
-        note_namespace(measure, key);
+        owner_note_namespace(measure, key);
         measure->bytes += value->mv_size;
         extent->count++;
         extent->bytes += value->mv_size;

@@ -20,7 +20,7 @@ static bool talks_to_server(const struct child_slot *child)
 }
 
 /* The lease process asks whatever the server wishes: a lead that is lost costs it more. */
-static bool has_credential(const struct child_slot *child)
+static bool gets_credential(const struct child_slot *child)
 {
         return talks_to_server(child) ||
                (child->process.role == ROLE_LEASE && child->process.state == CHILD_RUNNING);
@@ -30,7 +30,7 @@ static void send_credential(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
 
-        if (supervisor->credential && has_credential(child))
+        if (supervisor->credential && gets_credential(child))
                 (void)channel_send(child->process.channel, MESSAGE_CREDENTIAL,
                                    &supervisor->credential->credential);
 }

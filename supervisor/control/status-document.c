@@ -69,6 +69,13 @@ static void write_watch_uninstall(const struct watch *watch, struct text *json)
         json_bool(json, "searched", watch->health == WATCH_ABSENT || uninstall_is_searched(watch));
 }
 
+static void write_place(const struct watch_place *place, struct text *json)
+{
+        json_string(json, "limitsWeakened", place->limits_weakened);
+        json_string(json, "missingNamespaces", place->missing_namespaces ? place->missing_namespaces : "");
+        json_string(json, "refusedNamespaces", place->refused_namespaces ? place->refused_namespaces : "");
+}
+
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         static const struct {
@@ -120,13 +127,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
         json_uint64(json, "metricsDropped", metrics_dropped(watch));
-        json_string(json, "limitsWeakened", watch_place_of(watch)->limits_weakened);
-        json_string(json, "missingNamespaces",
-                    watch_place_of(watch)->missing_namespaces ? watch_place_of(watch)->missing_namespaces
-                                                              : "");
-        json_string(json, "refusedNamespaces",
-                    watch_place_of(watch)->refused_namespaces ? watch_place_of(watch)->refused_namespaces
-                                                              : "");
+        write_place(watch_place_of(watch), json);
         json_string(json, "resourceVersion", watch->resource_version);
         json_uint64(json, "syncedSince", watch->synced_realtime);
         json_uint64(json, "objects", watch->objects);

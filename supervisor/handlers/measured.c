@@ -9,8 +9,8 @@
 #include "ipc/message-id.h"
 #include "metric/metric-rule.h"
 
-static void tell_dropped_metric(const struct watch *watch, size_t watches, const struct record_metric *metric,
-                         enum metric_drop drop)
+static void tell_dropped_metric(const struct watch *watch, size_t watches,
+                                const struct record_metric *metric, enum metric_drop drop)
 {
         const struct registry_share share = registry_share(watches);
         char too_many[120];

@@ -126,7 +126,7 @@ static int ask_for_version(struct run *run) _suspends_
 }
 
 /* The names of two operators and their schedules may make the same name: a.b-c with d, and a.b with c-d. */
-static int refuse_foreign(struct run *run)
+static int refuse_other_operators(struct run *run)
 {
         const char *own = run->worker->config->operator_name;
         _cleanup_free_ char *named = run->watch->config->own_action[0] && run->action == ACTION_RECONCILE
@@ -154,7 +154,7 @@ static int read_from_store(struct run *run)
         if (r < 0)
                 return run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s",
                                   strerror(-r));
-        r = refuse_foreign(run);
+        r = refuse_other_operators(run);
         if (r < 0)
                 return r;
         if (run->action == ACTION_FINALIZER)

@@ -120,7 +120,7 @@ static int add_named(struct collection *collection, const char *name)
         return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
 }
 
-static int compare_names(const void *one, const void *other)
+static int compare_related_names(const void *one, const void *other)
 {
         return strcmp(one, other);
 }
@@ -132,14 +132,14 @@ static int note_name(const char *name, void *userdata)
         char *copy;
 
         list->given++;
-        if (list->count > DEPENDENTS_MAX || tfind(name, &list->tree, compare_names))
+        if (list->count > DEPENDENTS_MAX || tfind(name, &list->tree, compare_related_names))
                 return 0;
         if (list->count == DEPENDENTS_MAX) {
                 list->count++;
                 return 0;
         }
         copy = strdup(name);
-        if (!copy || !tsearch(copy, &list->tree, compare_names)) {
+        if (!copy || !tsearch(copy, &list->tree, compare_related_names)) {
                 free(copy);
                 return -ENOMEM;
         }
