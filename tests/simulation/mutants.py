@@ -146,7 +146,7 @@ MUTANTS = {
     "another object of the name is run": (READING, "if (strcmp(run->object.uid, order->uid) != 0)", "if (false)"),
     "finalizer is not put on": (WRITE, "r = step(run, finalizer_is_wrong, finalizer_send);", "r = 0;"),
     "object that goes is reconciled": (WRITE, "if (wanted && run->action == ACTION_RECONCILE && object_is_deleting(run))", "if (false)"),
-    "deletion that was undone is finalized": (PATCH, "if (was_going && !is_going(run->now.json))", "if (false)"),
+    "deletion that was undone is finalized": (PATCH, "if (was_going && !is_going(run))", "if (false)"),
     "change in between passes for our own": (PATCH, "fingerprint != expected)\n                run->now.foreign = true;",
                                              "fingerprint != expected)\n                ;"),
     "lost answer is not asked for": (PATCH, "(conflicts || error->failure == KUBE_FAILURE_INTERRUPTED)", "conflicts"),
