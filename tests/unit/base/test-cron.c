@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/cron.h"
 #include "base/duration.h"
+#include "tests/unit/valgrind.h"
 
 static uint64_t at(const char *utc)
 {
@@ -143,12 +144,13 @@ static void test_each_minute(void **state _unused_)
 {
         static const char *const zone[] = {"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns",
                                            "Asia/Kathmandu"};
+        /* Under valgrind, what is around one change. */
+        const uint64_t from = at(under_valgrind() ? "2026-03-29 00:30:00" : "2026-03-28 20:00:00");
         struct cron cron;
 
         assert_int_equal(cron_parse("* * * * *", &cron, NULL), 0);
-        for (size_t i = 0; i < ELEMENTS(zone); i++)
-                for (uint64_t after = at("2026-03-28 20:00:00"), next; after < at("2026-03-29 04:00:00");
-                     after = next) {
+        for (size_t i = 0; i < (under_valgrind() ? 2 : ELEMENTS(zone)); i++)
+                for (uint64_t after = from, next; after < at("2026-03-29 04:00:00"); after = next) {
                         assert_int_equal(cron_next(&cron, zone[i], after, &next), 0);
                         assert_int_equal(next - after, USEC_PER_MINUTE);
                 }
