@@ -61,9 +61,16 @@ def is_left_out(item, same):
     return lacks(item) or (SANITIZED and item.get_closest_marker("plain_only")) or same & {test_of(item), test_of(item).partition("[")[0]}
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of the tests that want a quiet machine (-m "quiet..."), only the files that have some are read, by each process."""
+    if config.option.markexpr.startswith("quiet") and collection_path.suffix == ".py":
+        return "mark.quiet" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection_modifyitems(config, items):
-    unheard = [item.nodeid for item in items if item.get_closest_marker("quiet") and not item.nodeid.startswith(QUIET_FOLDERS)]
+    unheard = [item.nodeid for item in items if not item.nodeid.startswith(QUIET_FOLDERS) and item.get_closest_marker("quiet")]
     if unheard:
         raise pytest.UsageError(f"marked quiet, but not in {QUIET_FOLDERS}, where ./check looks: {unheard}")
     for item in items:
@@ -78,7 +85,8 @@ def pytest_collection_modifyitems(config, items):
     same = same_code()
     left_out = [item for item in items if is_left_out(item, same)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
     if config.option.xmlpath:
         # Beside the results, in which they are not: tools/count-results names them.
         Path(config.option.xmlpath).with_suffix(".left-out").write_text(

@@ -2,6 +2,7 @@
 """The examples of the documentation: fenced and indented blocks of Markdown, literal blocks of the manual pages, and the
 pages' one-line displays. An example is named by its file and its first line;
 a further one that begins alike has " (again)" behind that."""
+import collections
 import dataclasses
 import re
 
@@ -116,10 +117,12 @@ def keys_of_manual(path=SOURCE / "man" / "reconciled.yaml.5"):
 
 def examples():
     """All of them, by name."""
-    found = {}
+    found, seen = {}, collections.Counter()
     for path in DOCUMENTS:
         name = str(path.relative_to(SOURCE))
         lines = path.read_text(encoding="utf-8").splitlines()
         for example in (of_markdown if path.suffix == ".md" else of_manual)(name, lines):
-            found[example.beginning + " (again)" * sum(example.beginning == other.beginning for other in found.values())] = example
+            beginning = example.beginning
+            found[beginning + " (again)" * seen[beginning]] = example
+            seen[beginning] += 1
     return found

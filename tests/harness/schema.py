@@ -11,9 +11,7 @@ from .setup import BUILD, SOURCE
 
 
 def _validator(name, folder=SOURCE):
-    schema = json.loads((folder / "schema" / name).read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
+    return jsonschema.Draft202012Validator(json.loads((folder / "schema" / name).read_text(encoding="utf-8")))
 
 
 REQUEST = _validator("request.json")

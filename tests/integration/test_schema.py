@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harness import wait_until, watch
-from harness.schema import ANSWER, REQUEST
+from harness.schema import ANSWER, REQUEST, configuration
 
 PROGRAM = """#!/usr/bin/python3 -u
 import json, sys
@@ -146,6 +146,13 @@ WRONG = [
     {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": ["b"]}}]},
     {"patches": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": "b"}}]},
 ]
+
+
+@pytest.mark.plain_only("no program of ours runs")
+def test_each_schema_is_one():
+    """Once here: the other tests take them for right, because to look costs each process of pytest more than to read them."""
+    for validator in (REQUEST, ANSWER, configuration()):
+        validator.check_schema(validator.schema)
 
 
 @pytest.mark.parametrize("answer", RIGHT)
