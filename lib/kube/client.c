@@ -393,6 +393,14 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
         return 0;
 }
 
+/* libcurl keeps four connections for each request that is in flight, which are few after a pause: the next requests would have to
+ * connect again. */
+static void keep_connections(struct kube_client *client)
+{
+        if (client->multi && client->at_once.max > 0)
+                curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->at_once.max);
+}
+
 int kube_client_load(struct kube_client *client)
 {
         const char *reason;
@@ -409,6 +417,7 @@ int kube_client_load(struct kube_client *client)
         curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
         curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
         curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+        keep_connections(client);
         return 0;
 }
 
@@ -497,6 +506,7 @@ void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigne
         assert(first > 0 && first <= max);
         client->at_once.first = client->at_once.now = first;
         client->at_once.max = max;
+        keep_connections(client);
 }
 
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path)

@@ -83,7 +83,8 @@ void kube_client_throttle(struct kube_client *client, const char *resource, uint
 void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec);
 /* At most `first` requests are in flight, each with a connection of its own; the others wait, the oldest goes first. Half as many
  * after a 429 or a lost connection, and one more after as many successes while others wait (after each success before the first
- * such loss): up to `first`, and one for each millisecond that the server is away, and `max` at most. Without this call: all. */
+ * such loss): up to `first`, and one for each millisecond that the server is away, and `max` at most. As many connections are kept
+ * for later requests. Without this call: all. */
 void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigned max);
 /* From now on, nothing but a GET leaves after this time (CLOCK_BOOTTIME): it fails unsent. Nobody can call back what is in flight
  * then. 0: no write leaves at all. */

@@ -416,6 +416,32 @@ static void test_a_repeated_request_says_so(void **state)
         assert_false(fixture->repeated);
 }
 
+static void ask_at_once(struct fixture *fixture, unsigned count)
+{
+        struct kube_request request = fixture_request(fixture, "/version", false);
+        unsigned before = fixture->done;
+
+        held_count = 0;
+        fixture->server.on_request = hold_answer;
+        for (unsigned i = 0; i < count; i++)
+                assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        fixture_wait(fixture, &held_count, count);
+        for (unsigned i = 0; i < count; i++)
+                server_answer(held[i], "200 OK", "", "{}");
+        fixture_wait(fixture, &fixture->done, before + count);
+}
+
+static void test_connections_outlive_a_pause(void **state)
+{
+        struct fixture *fixture = *state;
+
+        kube_client_set_at_once(fixture->client, 16, 16);
+        ask_at_once(fixture, 16);
+        ask_at_once(fixture, 1);
+        ask_at_once(fixture, 16);
+        assert_int_equal(fixture->server.connections, 16);
+}
+
 /* ---- warnings */
 
 static unsigned warned;
@@ -530,6 +556,7 @@ int main(void)
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
                 TEST(test_a_repeated_request_says_so),
+                TEST(test_connections_outlive_a_pause),
                 TEST(test_warnings_come_once),
                 TEST(test_a_vanished_peer_is_noticed),
         };
