@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
+#include "kube/kube-credential.h"
 #include "kube/libcurl.h"
 #include "kube/path.h"
 #include "kube/transfer.h"
@@ -568,47 +569,6 @@ void kube_client_on_exchange(struct kube_client *client,
 
 /* ---- starting */
 
-static int set_tls(CURL *easy, const struct kube_credential *credential)
-{
-        struct curl_blob authority = {credential->certificate_authority,
-                                      strlen(credential->certificate_authority), CURL_BLOB_COPY};
-        struct curl_blob certificate = {credential->client_certificate,
-                                        strlen(credential->client_certificate), CURL_BLOB_COPY};
-        struct curl_blob key = {credential->client_key, strlen(credential->client_key), CURL_BLOB_COPY};
-
-        if (credential->insecure) {
-                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-        }
-        if (authority.len > 0) {
-                /* This authority and no other: libcurl's built-in folder of public ones would stay. */
-                curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-                if (curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &authority) != CURLE_OK)
-                        return -ENOMEM;
-        }
-        if (certificate.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &certificate) != CURLE_OK)
-                return -ENOMEM;
-        if (key.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key) != CURLE_OK)
-                return -ENOMEM;
-        return 0;
-}
-
-static int set_authentication(CURL *easy, const struct kube_credential *credential)
-{
-        CURLcode code = CURLE_OK;
-
-        if (credential->token[0]) {
-                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-                code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, credential->token);
-        } else if (credential->username[0]) {
-                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-                code = curl_easy_setopt(easy, CURLOPT_USERNAME, credential->username);
-                if (code == CURLE_OK)
-                        code = curl_easy_setopt(easy, CURLOPT_PASSWORD, credential->password);
-        }
-        return code == CURLE_OK ? 0 : -ENOMEM;
-}
-
 /* libcurl sends a request again, whatever its method, if a connection that it has kept breaks before an answer comes. */
 static int on_sending(void *userdata, char *remote _unused_, char *local _unused_, int remote_port _unused_,
                       int local_port _unused_)
@@ -647,9 +607,7 @@ static int transfer_prepare(struct kube_transfer *transfer, const struct kube_re
                          request->timeout_usec > 0 ? BUFFER_SIZE : WATCH_BUFFER_SIZE);
         r = transfer_set_request(transfer, request, &client->credential);
         if (r >= 0)
-                r = set_tls(easy, &client->credential);
-        if (r >= 0)
-                r = set_authentication(easy, &client->credential);
+                r = kube_credential_use(easy, &client->credential);
         if (r < 0)
                 return r;
         curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
