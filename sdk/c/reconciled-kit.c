@@ -159,12 +159,9 @@ static rk_function *find_function(const struct rk_handler *handler, const char *
         const struct {
                 const char *action;
                 rk_function *function;
-        } known[] = {{"reconcile", handler->reconcile},
-                     {"finalize", handler->finalize},
-                     {"deleted", handler->deleted},
-                     {"unselected", handler->unselected},
-                     {"startup", handler->startup},
-                     {"schedule", find_schedule(handler, watch)}};
+        } known[] = {{"reconcile", handler->reconcile}, {"finalize", handler->finalize},
+                     {"deleted", handler->deleted},     {"unselected", handler->unselected},
+                     {"startup", handler->startup},     {"schedule", find_schedule(handler, watch)}};
 
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
                 if (strcmp(known[i].action, action) == 0)

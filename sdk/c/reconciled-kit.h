@@ -68,7 +68,8 @@ struct rk_handler {
         rk_function *finalize;   /* cleans up; the object goes when it has returned */
         rk_function *deleted;    /* the object is gone; for watches without a finalizer */
         rk_function *unselected; /* the watch does not select the object any more */
-        rk_function *startup;    /* the operator has started, and all other handlers wait; the object is a ConfigMap of its own */
+        rk_function *
+                startup; /* the operator has started, and all other handlers wait; the object is a ConfigMap of its own */
         const struct rk_schedule *schedules; /* or NULL */
 };
 
@@ -104,10 +105,10 @@ long long rk_integer(const struct rk_value *value, long long otherwise); /* if i
  * the value is missing, is no integer, or needs more than 64 bits. */
 struct rk_value *rk_want_integer(struct rk_request *request, const struct rk_value *value, const char *name,
                                  long long *ret);
-double rk_number(const struct rk_value *value, double otherwise);        /* if it is no number */
-bool rk_boolean(const struct rk_value *value, bool otherwise); /* if it is neither true nor false */
-bool rk_is_null(const struct rk_value *value);                 /* null, or not there */
-size_t rk_count(const struct rk_value *list);                  /* entries, or members of an object */
+double rk_number(const struct rk_value *value, double otherwise); /* if it is no number */
+bool rk_boolean(const struct rk_value *value, bool otherwise);    /* if it is neither true nor false */
+bool rk_is_null(const struct rk_value *value);                    /* null, or not there */
+size_t rk_count(const struct rk_value *list);                     /* entries, or members of an object */
 const struct rk_value *rk_at(const struct rk_value *list, size_t index); /* entry, or value of a member */
 
 /* ---- building */

@@ -60,8 +60,7 @@ struct rk_value *website_reconcile(struct rk_request *request)
                 " %v,"
                 " {'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': %s},"
                 "  'spec': {'selector': {'website': %s}, 'ports': [{'port': 80, 'protocol': 'TCP'}]}}]",
-                name, page, make_deployment(request, page, replicas), name,
-                name);
+                name, page, make_deployment(request, page, replicas), name, name);
         snprintf(address, sizeof(address), "http://%s.%s", name, request->namespace_name);
         return rk_build(request, "{'children': %v, 'status': {'address': %s}}", children, address);
 }
