@@ -206,7 +206,8 @@ MUTANTS = {
 LUCKY = {
     "returned first run of a deleted object", "selected again keeps what was handled", "withdrawal is not written at once",
     "withdrawn deletion comes back from its worker", "change after the machine went down leaves its row",
-    "first run after a lost ledger forgets what was handed out",
+    "first run after a lost ledger forgets what was handed out", "tries of what is gone are remembered",
+    "deletion whose object is there again, and left, writes its row",
 }
 
 
@@ -228,7 +229,6 @@ SEEDS = {
     "walk that a reload began is lost with its life": 13, "walk does not keep its place": 72, "another handler is no reason": 44,
     "returned run of an object that has left comes back": 3764,
     "deletion that comes while its leaving is told is forgotten": 4761,
-    "deletion whose object is there again, and left, writes its row": 50834, "tries of what is gone are remembered": 7092,
     "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 19,
     "suspect waits for a gap between long runs": 18,
     "store that is behind our own write is believed": 23, "deletion that was undone is finalized": 189,
