@@ -34,6 +34,7 @@ static inline uint64_t scribble_random(uint64_t *state)
 struct scribble_file {
         char *bytes;
         size_t size;
+        size_t room; /* of a copy: bytes that it may have */
 };
 
 static inline int scribble_load(const char *file_name, struct scribble_file *ret)
@@ -64,34 +65,47 @@ static inline int scribble_store(const char *file_name, const struct scribble_fi
         return r == (ssize_t)file->size ? 0 : -1;
 }
 
-/* A damaged copy: mostly a few bytes anywhere, sometimes a bit, a page of zeros, a page from elsewhere, the
- * end gone. */
-static inline struct scribble_file scribble_copy(const struct scribble_file *file, uint64_t seed)
+/* Its memory serves for one copy after the other: AddressSanitizer keeps what is freed, and each fork() would copy
+ * the page tables of all former copies. */
+static inline void scribble_make_room(struct scribble_file *copy, size_t size)
 {
-        struct scribble_file copy = {malloc(file->size + 1), file->size};
+        if (copy->room < size) {
+                free(copy->bytes);
+                copy->bytes = malloc(size);
+                copy->room = size;
+        }
+        if (!copy->bytes)
+                abort();
+}
+
+/* Makes `copy` a damaged one: mostly a few bytes anywhere, sometimes a bit, a page of zeros, a page from
+ * elsewhere, the end gone. It begins as {0}; the caller frees its bytes at the end. */
+static inline void scribble_copy(const struct scribble_file *file, uint64_t seed, struct scribble_file *copy)
+{
         uint64_t state = seed, kind = scribble_random(&state) % 10, pages = file->size / SCRIBBLE_PAGE;
         size_t at, left, count;
 
-        if (!copy.bytes || !file->bytes || file->size == 0)
+        if (!file->bytes || file->size == 0)
                 abort();
+        scribble_make_room(copy, file->size + 1);
+        copy->size = file->size;
         at = scribble_random(&state) % file->size;
         left = file->size - at;
         count = 1 + scribble_random(&state) % SCRIBBLE_BYTES;
-        memcpy(copy.bytes, file->bytes, file->size);
+        memcpy(copy->bytes, file->bytes, file->size);
         if (kind == 0) {
-                copy.bytes[at] = (char)(copy.bytes[at] ^ 1 << scribble_random(&state) % 8);
+                copy->bytes[at] = (char)(copy->bytes[at] ^ 1 << scribble_random(&state) % 8);
         } else if (kind == 1 && pages > 0) {
-                memset(copy.bytes + at / SCRIBBLE_PAGE % pages * SCRIBBLE_PAGE, 0, SCRIBBLE_PAGE);
+                memset(copy->bytes + at / SCRIBBLE_PAGE % pages * SCRIBBLE_PAGE, 0, SCRIBBLE_PAGE);
         } else if (kind == 2 && pages > 0) {
-                memcpy(copy.bytes + at / SCRIBBLE_PAGE % pages * SCRIBBLE_PAGE,
+                memcpy(copy->bytes + at / SCRIBBLE_PAGE % pages * SCRIBBLE_PAGE,
                        file->bytes + scribble_random(&state) % pages * SCRIBBLE_PAGE, SCRIBBLE_PAGE);
         } else if (kind == 3) {
-                copy.size = at;
+                copy->size = at;
         } else {
                 for (size_t i = 0; i < count && i < left; i++)
-                        copy.bytes[at + i] = (char)scribble_random(&state);
+                        copy->bytes[at + i] = (char)scribble_random(&state);
         }
-        return copy;
 }
 
 /* Runs it in a process of its own: its exit status, or the negative number of the signal that it died of.

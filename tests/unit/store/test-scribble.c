@@ -176,7 +176,7 @@ static void scribble(struct fixture *fixture, bool writer)
 {
         struct meeting meeting = {fixture, writer};
         const unsigned count = scribble_count();
-        struct scribble_file whole = {0};
+        struct scribble_file whole = {0}, damaged = {0};
         unsigned died = 0, found = 0, intact = 0;
         char path[128];
 
@@ -186,11 +186,10 @@ static void scribble(struct fixture *fixture, bool writer)
         data_path(fixture, path);
         assert_int_equal(scribble_load(path, &whole), 0);
         for (uint64_t seed = SEED; seed < SEED + count; seed++) {
-                struct scribble_file damaged = scribble_copy(&whole, seed);
                 int verdict;
 
+                scribble_copy(&whole, seed, &damaged);
                 lay_out(fixture, &damaged);
-                free(damaged.bytes);
                 verdict = scribble_meet(meet, &meeting);
                 is_no_belief(verdict, writer, seed);
                 died += verdict < 0;
@@ -200,6 +199,7 @@ static void scribble(struct fixture *fixture, bool writer)
         print_message("%s: %u times nothing was hit, %u times it was found, %u times it was died of\n",
                       writer ? "writer" : "reader", intact, found, died);
         assert_true(found > count / 4);
+        free(damaged.bytes);
         free(whole.bytes);
 }
 
