@@ -14,7 +14,7 @@ from harness import Operator, wait_until, watch
 from harness.process import Entitled, Process, start
 
 PING, START, ASK, CAN_READ = range(4)
-CREDENTIAL, WATCHER, WORKER, GATEWAY, JQ = range(5)
+CREDENTIAL, WATCHER, WORKER, GATEWAY, LEASE, JQ = range(6)
 
 
 class Spawner:
@@ -76,7 +76,7 @@ def test_what_it_starts_is_the_child_of_who_asks(spawner):
 
 
 @pytest.mark.parametrize("order, program, arguments", [
-    (START, 5, ["/bin/true"]), (ASK, 0xffffffff, ["/bin/true"]), (4, JQ, ["."]), (0xffffffff, JQ, []), (CAN_READ, 0, ["root"])])
+    (START, JQ + 1, ["/bin/true"]), (ASK, 0xffffffff, ["/bin/true"]), (4, JQ, ["."]), (0xffffffff, JQ, []), (CAN_READ, 0, ["root"])])
 def test_it_knows_our_own_programs_only(spawner, order, program, arguments):
     with open("/dev/null", "wb") as null:
         assert spawner.ask(order, program, arguments=arguments, fds=[null.fileno()]) == -errno.EPROTO
