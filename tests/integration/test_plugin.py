@@ -112,7 +112,7 @@ def test_a_run_over_its_timeout_ends_the_process(start, widgets, operator):
     widgets.delete("hang")
     widgets.create("talk")
     operator.wait_for_log("is only output", key="default/talk")
-    assert hosts(operator) and first != [host.pid for host in hosts(operator)]
+    wait_until(lambda: hosts(operator) and first != [host.pid for host in hosts(operator)], "another process")
     operator.stop()
 
 
