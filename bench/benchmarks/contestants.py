@@ -12,31 +12,35 @@ from harness.process import start
 from . import measure, parts
 
 CACHE = pathlib.Path(os.environ.get("RECONCILED_CACHE", pathlib.Path.home() / ".cache" / "reconciled")) / "peers"
+BATCHES = "reconciled, shell in batches"
+BATCH_MAX = 128  # the largest that there may be; shell-operator gives its hook all that came meanwhile
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "peers"
 
 # (peer, ours beside it, what the row adds to say so): ours with a handler of the same kind, for what is compared is the runtime,
-# not C and Python. A script of ours can be run for each object, or be started once and read a line for each.
+# not C and Python. A script of ours can be run for each object, or for a batch of them, or be started once and read a line for each.
 PAIRS = (
     ("kopf", "reconciled, Python", ""),
     ("controller-runtime", "reconciled, C", ""),
     ("kube-rs", "reconciled, C", ""),
     ("shell-operator", "reconciled, shell", ""),
+    ("shell-operator", BATCHES, ", script for a batch"),
     ("shell-operator", "reconciled, serving shell", ", script that serves"),
 )
 PEERS = tuple(dict.fromkeys(peer for peer, _, _ in PAIRS))
 OURS = tuple(dict.fromkeys(ours for _, ours, _ in PAIRS))
 
 
-def in_turn():
-    """All of them, ours before the peers that it stands beside."""
-    return list(dict.fromkeys(name for each in OURS for name in (each, *(peer for peer, ours, _ in PAIRS if ours == each))))
+def in_turn(batches=False):
+    """All of them, ours before the peers that it stands beside; batches: for what comes in bulk."""
+    names = (name for each in OURS for name in (each, *(peer for peer, ours, _ in PAIRS if ours == each)))
+    return [name for name in dict.fromkeys(names) if batches or name != BATCHES]
 
 
 def unavailable():
     """{name: why it is not there}"""
     found = {peer: f"bench/peers/build {peer} could not get it" for peer in PEERS if not (CACHE / peer / "done").exists()}
     if not shutil.which("jq"):
-        for name in ("shell-operator", "reconciled, serving shell"):
+        for name in ("shell-operator", BATCHES, "reconciled, serving shell"):
             found[name] = "its script needs the program jq, which is not installed"
     return found
 
@@ -105,11 +109,13 @@ class Ours(_Contestant):
             "reconciled, C": lambda: {"serve": [str(box.program("bench-serve")), *argument]},
             "reconciled, Python": lambda: {"serve": [str(self.script("kopf", "handler.py")), *argument]},
             "reconciled, shell": lambda: {"exec": [str(self.script("shell-operator", "handler.sh")), *argument]},
+            BATCHES: lambda: {"exec": [str(self.script("shell-operator", "serve.sh")), *argument], "batch": {"max": BATCH_MAX}},
             "reconciled, serving shell": lambda: {"serve": [str(self.script("shell-operator", "serve.sh")), *argument]},
         }[name]()
         watch = parts.watch("widgets")
         watch["handler"] = handler
-        self.operator = parts.operator(box, server, watches=[watch], workers=concurrent)
+        window = {"window": BATCH_MAX} if "batch" in handler else {}
+        self.operator = parts.operator(box, server, watches=[watch], workers=concurrent, **window)
 
     def start(self):
         self.operator.start()

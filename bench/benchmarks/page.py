@@ -5,7 +5,7 @@ import os
 import pathlib
 import textwrap
 
-from .row import Row, demand_text, goal_text, ratio_text, said, shown, within
+from .row import Row, goal_text, ratio_text, said, shown, within
 
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = BENCH / "results.json"
@@ -21,7 +21,7 @@ worse than bench/thresholds.toml demands or, on a quiet machine, by more than it
 
 """
 
-COLUMNS = "| what | ratio | reconciled | compared with | n | goal | demanded | |\n|---|---|---|---|---|---|---|---|\n"
+COLUMNS = ("what", "ratio", "reconciled", "compared with", "n", "goal", "note")
 
 
 class Results:
@@ -59,8 +59,8 @@ class Results:
     def page(self, benchmarks, thresholds):
         text = [HEAD + self._summary(benchmarks, thresholds)]
         for name, function in benchmarks.items():
-            rows = "".join(f"| {' | '.join(cells)} |\n" for cells in self._cells(name, thresholds))
-            text.append(f"\n## {name}\n\n{_prose(function.__doc__)}\n\n{_prose(self._about(name))}\n\n{COLUMNS}{rows}")
+            table = _table(self._cells(name, thresholds))
+            text.append(f"\n## {name}\n\n{_prose(function.__doc__)}\n\n{_prose(self._about(name))}\n\n{table}")
         return "".join(text)
 
     def _about(self, name):
@@ -77,7 +77,7 @@ class Results:
 
     def _cells(self, name, thresholds):
         if name not in self.sections:
-            return [["all of it", "", "not measured", "", "", "", "", "not run yet"]]
+            return [["all of it", "", "not measured", "", "", "", "not run yet"]]
         return [_row_cells(name, row, thresholds) for row in self.rows(name)]
 
     def _summary(self, benchmarks, thresholds):
@@ -95,19 +95,25 @@ class Results:
         return "\n".join(lines[:1] + [""] + lines[1:]) + "\n"
 
 
+def _table(rows):
+    """Without the columns that are empty."""
+    head, *rows = zip(*(column for column in zip(COLUMNS, *rows) if any(column[1:])))
+    return f"| {' | '.join(head)} |\n|{'---|' * len(head)}\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
 def _prose(text):
     return textwrap.fill(" ".join(text.split()), 128, break_long_words=False, break_on_hyphens=False)
 
 
 def _row_cells(name, row, thresholds):
     if row.unmeasured:
-        return [row.name, "", "not measured", "", "", "", "", _cell(row.unmeasured)]
+        return [row.name, "", "not measured", "", "", "", _cell(row.unmeasured)]
     goal = thresholds.goal(name, row)
     short = bool(said(goal)) and not within(row.measured(), goal)
     other = f"{shown(row.other_value)} ({row.other_name})" if row.other else ""
     note = "; ".join(text for text in (row.note, thresholds.why(name, row) if short else "") if text)
     return [row.name, ratio_text(row) if row.other else "", f"{shown(row.value)} {row.unit}".rstrip(), other, _samples(row),
-            goal_text(row, goal), demand_text(row, thresholds.bounds(name, row)), _cell(note)]
+            goal_text(row, goal), _cell(note)]
 
 
 def _samples(row):

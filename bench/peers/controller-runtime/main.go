@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"strconv"
 
@@ -65,6 +66,7 @@ func main() {
 	must(err)
 	config := ctrl.GetConfigOrDie()
 	config.QPS, config.Burst = -1, -1
+	config.Transport = &http.Transport{MaxIdleConnsPerHost: concurrent + 8} // it keeps 25, and would connect anew for all others
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}})
 	must(err)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The same as handler.sh for `serve`: jq is started once for each worker and reads a line for each object. serve.sh COUNT [status]
+# The same as handler.sh for `serve` and for `batch`: jq is started once for each worker, or each batch, and reads a line for each
+# object. serve.sh COUNT [status]
 answer='{id}'
 if [ "${2:-}" = status ]; then
         answer='{id, status: {seen: .object.spec.round}}'
