@@ -333,8 +333,11 @@ static struct watch *next_parent_now(struct controller *controller)
 void related_take(struct controller *controller)
 {
         struct watch *parent = next_parent_now(controller);
-        int r = parent ? ledger_try_hold(controller->ledger) : 0;
+        int r;
 
+        if (!parent)
+                return;
+        r = ledger_try_hold(controller->ledger);
         if (r == -EBUSY) { /* its log is being synced */
                 controller_settle_later(controller);
                 return;
@@ -343,8 +346,9 @@ void related_take(struct controller *controller)
                 parent->related_usec = controller->now.monotonic;
                 r = take_related_page(parent);
                 parent = next_parent(controller);
-                controller_settle_soon(controller);
         }
+        /* Also after a turn that had no time for a page: nobody else would ask for the next one. */
+        controller_settle_soon(controller);
         if (r == -ENOMEM)
                 controller_fatal(controller, EXIT_CODE_SOFTWARE, NULL,
                                  "no memory for the objects that depend on related objects");
