@@ -76,6 +76,15 @@ static void write_place(const struct watch_place *place, struct text *json)
         json_string(json, "refusedNamespaces", place->refused_namespaces ? place->refused_namespaces : "");
 }
 
+static const char *watch_state_name(const struct supervisor *supervisor, const struct watch *watch)
+{
+        if (supervisor->phase == PHASE_FOLLOWING)
+                return "following";
+        if (watch->health != WATCH_HEALTHY)
+                return watch_health_name(watch->health);
+        return watch->synced ? "in-sync" : "syncing";
+}
+
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         static const struct {
@@ -105,10 +114,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "owner", watch->config->owner);
         json_string(json, "apiVersion", watch->config->api_version);
         json_string(json, "kind", watch->config->kind);
-        json_string(json, "state",
-                    watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
-                    : watch->synced                ? "in-sync"
-                                                   : "syncing");
+        json_string(json, "state", watch_state_name(supervisor, watch));
         json_string(json, "reason",
                     watch->health != WATCH_HEALTHY ? watch_place_of(watch)->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");

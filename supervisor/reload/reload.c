@@ -179,7 +179,7 @@ void reload_over(struct supervisor *supervisor)
                 return;
         supervisor->reload.pause_usec = clock_monotonic_usec() - supervisor->reload.since;
         log_write(LOG_NOTICE, MESSAGE_ID_RELOADED, NULL,
-                  "operator %s has restarted in place with its new configuration: no run began for %s",
+                  "operator %s has restarted in place: no run began for %s",
                   supervisor->config->operator_name,
                   duration_format(supervisor->reload.pause_usec / USEC_PER_MSEC * USEC_PER_MSEC, text,
                                   sizeof(text)));

@@ -100,6 +100,7 @@ def test_one_leads_and_the_others_wait(replicas, widgets):
         wait_until(lambda: replicas.replica(other)["leader"] == replicas.replica(leader)["member"], "the name of the leader")
         assert {process.program for process in other.children()} == {"reconciled-spawner", "reconciled-credential", "reconciled-lease"}
         assert replicas.handler_of(other).count() == 0
+        assert [watch["state"] for watch in other.ctl.status()["watches"]] == ["following"]
         assert other.ctl.status()["phase"] == "following" and other.ctl.run("health", "--ready").returncode == 0
         assert other.status_text.startswith("follows ")
         refused = other.ctl.run("explain", "widgets", "default/a")
