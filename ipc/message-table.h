@@ -238,9 +238,10 @@
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
           CHILD_RUNNING | CHILD_STOPPING)                                                                   \
         /* lease process to supervisor */                                                                   \
-        M(LEASE, lease, ROLE_LEASE, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)                  \
+        M(LEASE, lease, ROLE_LEASE, ROLE_SUPERVISOR, 40960, CHILD_RUNNING | CHILD_STOPPING)                 \
         /* supervisor to children */                                                                        \
         M(LEAD, lead, ROLE_SUPERVISOR, ROLE_WORKER | ROLE_LEASE, 64, CHILD_RUNNING | CHILD_STOPPING)        \
+        M(LASTING, lasting, ROLE_SUPERVISOR, ROLE_LEASE, 40960, CHILD_RUNNING)                              \
         M(RELEASE, release, ROLE_SUPERVISOR, ROLE_LEASE, 512, CHILD_RUNNING)                                \
         M(CONFIG_LEASE, config_lease, ROLE_SUPERVISOR, ROLE_LEASE, 4096, CHILD_STARTING)                    \
         M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, MESSAGE_SIZE_MAX,         \
@@ -558,12 +559,7 @@
  * deadline_usec: METRICS older than this say that the supervisor is silent. */
 #define MESSAGE_config_gateway_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(listen)                                                                                         \
-        BOOL(kept)                                                                                          \
-        STR(token_file)                                                                                     \
-        STR(certificate_file)                                                                               \
-        STR(key_file)                                                                                       \
-        U64(deadline_usec)                                                                                  \
-        U64(heartbeat_usec)
+        BOOL(kept) STR(token_file) STR(certificate_file) STR(key_file) U64(deadline_usec) U64(heartbeat_usec)
 
 /* The Leases of a replica. record: the name of the leader record; member: of this replica's own Lease; who: for people. */
 #define MESSAGE_config_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                        \
@@ -573,15 +569,23 @@
 
 /* How this replica stands, at each change and each renewal. leader: the member that leads, with its epoch, or "". trouble: with
  * the Leases; "" when all is well. Of LEAD_LEADING: epoch is ours; former_epoch: of the lead before it, at most 1 if there was
- * none; clean: that was released, so nothing of it is on its way. No run begins and no write leaves after stop_boottime; at
- * kill_boottime whatever may write is killed. LEAD_LOST has the same. */
+ * none; released: that was, so it has said all that is to outlive it; clean: and nothing of it is on its way. lasting: what it
+ * has left (election/lasting.h), with the first LEAD_LEADING. recorded: the newest LASTING that the record has. No run begins and
+ * no write leaves after stop_boottime; at kill_boottime whatever may write is killed. LEAD_LOST has the same. */
 #define MESSAGE_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         ENUM(lead_state, LEAD_STATE_COUNT, state)                                                           \
         STR(leader)                                                                                         \
-        STR(trouble) U64(epoch) U64(former_epoch) BOOL(clean) U64(stop_boottime) U64(kill_boottime)
+        STR(trouble)                                                                                        \
+        U64(epoch)                                                                                          \
+        U64(former_epoch)                                                                                   \
+        BOOL(released) BOOL(clean) STR(lasting) U64(recorded) U64(stop_boottime) U64(kill_boottime)
 
-/* Nothing of this replica runs or writes any more: that is proven. The lead is given up, and the process ends. */
-#define MESSAGE_release_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(successor)
+/* What must outlive this lead, each time that it changes: lines as election/lasting.h has them. serial: grows. */
+#define MESSAGE_lasting_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(serial) STR(lines)
+
+/* Nothing of this replica runs any more: that is proven. The lead is given up, and the process ends. late: a write may be on its
+ * way. */
+#define MESSAGE_release_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(successor) BOOL(late)
 
 /* The lead, as of LEASE: before the first RUN, and after each renewal. A worker that was never told of one is bound by none. To
  * the lease process: LEASE was heard. */
@@ -591,11 +595,7 @@
 /* How the operator is. reason: why it is not live or not ready, "" when it is both. body: a part of one
  * OpenMetrics document; the parts up to the one with last=true belong together. */
 #define MESSAGE_metrics_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                             \
-        BOOL(live)                                                                                          \
-        BOOL(ready)                                                                                         \
-        STR(reason)                                                                                         \
-        BIN(body)                                                                                           \
-        BOOL(last)
+        BOOL(live) BOOL(ready) STR(reason) BIN(body) BOOL(last)
 
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
 #define MESSAGE_stop_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(grace_usec)

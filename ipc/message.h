@@ -18,7 +18,7 @@
 #include "ipc/role.h"
 #include "ipc/run-reason.h"
 
-#define PROTOCOL_VERSION UINT64_C(7)
+#define PROTOCOL_VERSION UINT64_C(8)
 
 enum message_type {
         MESSAGE_INVALID,

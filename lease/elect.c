@@ -69,6 +69,7 @@ static void fill_state(struct lease *lease, struct message_lease *ret)
                          : election->record.known ? LEAD_FOLLOWING
                                                   : LEAD_UNKNOWN,
                 .leader = election->claim.holder.name,
+                .lasting = "",
                 .trouble = trouble(lease),
                 .epoch = election->claim.epoch,
         };
@@ -76,7 +77,11 @@ static void fill_state(struct lease *lease, struct message_lease *ret)
                 return;
         ret->epoch = election->epoch;
         ret->former_epoch = lease->former_epoch;
+        ret->released = lease->released;
         ret->clean = lease->clean;
+        ret->recorded = lease->written_serial;
+        /* Once, with the lead: from then on it is the supervisor's. */
+        ret->lasting = lease->told.state != LEAD_LEADING && lease->rest ? lease->rest : "";
         ret->stop_boottime = hold.stop_at;
         ret->kill_boottime = hold.kill_at;
 }
@@ -86,7 +91,7 @@ static bool is_told(const struct lease *lease, const struct message_lease *state
         const struct message_lease *told = &lease->told;
 
         return told->state == state->state && told->epoch == state->epoch &&
-               told->stop_boottime == state->stop_boottime &&
+               told->stop_boottime == state->stop_boottime && told->recorded == state->recorded &&
                strcmp(lease->told_leader, state->leader) == 0 &&
                strcmp(lease->told_trouble, state->trouble) == 0;
 }
@@ -206,6 +211,8 @@ static void take_answer(struct lease_lane *lane, const struct kube_response *res
                 note_failure(lane, response);
         else if (answer.outcome == OUTCOME_DONE)
                 take_body(lane, response, &answer);
+        if (answer.outcome == OUTCOME_DONE && lane->ask.kind > ASK_TAKE)
+                lease->written_serial = lease->sent_serial;
         election_answer(&lease->election, &answer, clock_boottime_usec());
 }
 
@@ -216,6 +223,14 @@ static void on_lease_answer(struct kube_transfer *transfer _unused_, const struc
 
         take_answer(lane, response);
         carry_on(lane->lease);
+}
+
+/* What stands behind the claim: ours while we lead, else as it is in the version that is replaced. */
+static const char *rest_of(const struct lease *lease, const struct election_ask *ask)
+{
+        if (ask->kind > ASK_TAKE && lease->lasting)
+                return lease->lasting;
+        return ask->version[0] ? lease->rest : NULL;
 }
 
 static void send_ask(struct lease *lease, const struct election_ask *ask)
@@ -231,9 +246,12 @@ static void send_ask(struct lease *lease, const struct election_ask *ask)
                 const struct leader_claim *former = &lease->election.claim;
 
                 lease->former_epoch = former->epoch;
-                lease->clean = former->released && former->epoch >= lease->election.highest;
+                lease->released = former->released && former->epoch >= lease->election.highest;
+                lease->clean = lease->released && !former->late;
         }
-        lease_request_make(&lease->names, &lease->election.self, ask, ask->version[0] ? lease->rest : NULL,
+        if (ask->kind > ASK_TAKE)
+                lease->sent_serial = lease->serial;
+        lease_request_make(&lease->names, &lease->election.self, ask, rest_of(lease, ask),
                            clock_realtime_usec(), &request);
         r = start(lease, &request, ask->timeout_usec, lane, on_lease_answer, NULL);
         if (r < 0)
@@ -434,14 +452,26 @@ static int on_identify(sd_event_source *source _unused_, uint64_t usec _unused_,
         return 0;
 }
 
-void elect_release(struct lease *lease, const char *successor)
+int elect_keep(struct lease *lease, const struct message_lasting *lasting)
+{
+        if (!lease->has_led || lasting->serial <= lease->serial)
+                return -EPROTO;
+        if (text_replace(&lease->lasting, lasting->lines) < 0)
+                return -ENOMEM;
+        lease->serial = lasting->serial;
+        election_note(&lease->election, clock_boottime_usec());
+        carry_on(lease);
+        return 0;
+}
+
+void elect_release(struct lease *lease, const char *successor, bool late)
 {
         if (!lease->cluster[0]) { /* it never stood for election */
                 child_exit(lease->child, EXIT_CODE_OK);
                 return;
         }
         lease->leaves = true;
-        election_step_down(&lease->election, successor, true, clock_boottime_usec());
+        election_step_down(&lease->election, successor, true, late, clock_boottime_usec());
         election_reaped(&lease->election, clock_boottime_usec());
         carry_on(lease);
 }
@@ -452,4 +482,5 @@ void elect_done(struct lease *lease)
         sd_event_source_disable_unref(lease->rewatch);
         sd_event_source_disable_unref(lease->identify);
         free(lease->rest);
+        free(lease->lasting);
 }

@@ -79,10 +79,12 @@ static int on_lease_message(struct child *child, struct message **message)
         case MESSAGE_LEAD:
                 lease->heard_until = (*message)->lead.stop_boottime;
                 return 0;
+        case MESSAGE_LASTING:
+                return elect_keep(lease, &(*message)->lasting);
         case MESSAGE_RELEASE:
                 if ((*message)->release.successor[0] && !leader_name_fits((*message)->release.successor))
                         return -EPROTO;
-                elect_release(lease, (*message)->release.successor);
+                elect_release(lease, (*message)->release.successor, (*message)->release.late);
                 return 0;
         default:
                 return -EPROTO;

@@ -10,6 +10,8 @@
  *   shall lead.
  * - RELEASE says that nothing of ours runs: the record is released, our member Lease goes, and so does the process. Any other
  *   end releases nothing: then the lease runs out.
+ * - What must outlive a leader (election/lasting.h) is the supervisor's: LASTING brings it, LEASE says when the record has it,
+ *   and what the leader before us has left.
  */
 #include <systemd/sd-event.h>
 
@@ -32,12 +34,15 @@ struct lease {
         struct kube_client *client;
         struct election election; /* once `cluster` is known */
         struct lease_lane member_lane, record_lane;
-        char *rest; /* lines of the record that this release does not know, in the version that was last read */
+        char *rest;    /* what stands in the record behind the claim, in the version that was last read */
+        char *lasting; /* what shall stand there while we lead (LASTING); NULL: as it is */
+        uint64_t serial, sent_serial,
+                written_serial; /* of `lasting`; of what the last write had; of what the record has */
         struct kube_transfer *watch;
         sd_event_source *wake, *rewatch, *identify;
         uint64_t refresh_serial;
         uint64_t former_epoch; /* of the lead that our last ASK_TAKE replaced */
-        bool clean;            /* ... it was released */
+        bool released, clean;  /* ... it was released; and none of its writes may be on its way */
         bool leaves;           /* RELEASE came */
         bool deletes;          /* our member Lease is being deleted: the last request */
         bool has_led;

@@ -164,6 +164,8 @@ static void carry_out_run(void *userdata, struct worker *worker, struct assignme
 static bool ended(void *userdata, struct worker *worker _unused_, const struct assignment *given,
                   bool has_begun)
 {
+        if (given->named > 0)
+                lasting_is_due(userdata);
         return under_way_end(userdata, given, has_begun);
 }
 
@@ -261,6 +263,7 @@ const struct controller_effects supervisor_effects = {
         .log = write_log,
         .fatal = fatal,
         .has_time = has_time,
+        .may_leave = lasting_may_leave,
         .random = make_random,
 };
 

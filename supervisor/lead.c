@@ -15,6 +15,7 @@
 #include "supervisor/children/start.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/state-folder.h"
+#include "supervisor/lead-lasting.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
@@ -62,7 +63,7 @@ static void arm_stop(struct supervisor *supervisor)
         struct supervisor_lead *lead = &supervisor->lead;
         int r;
 
-        lead_done(supervisor);
+        lead->stop_timer = sd_event_source_disable_unref(lead->stop_timer);
         r = sd_event_add_time(supervisor->event, &lead->stop_timer, CLOCK_BOOTTIME, lead->stop_boottime, 1,
                               on_stop_time, supervisor);
         if (r < 0)
@@ -106,11 +107,13 @@ static bool ledger_is_right(struct supervisor *supervisor, uint64_t epoch)
 static void gain(struct supervisor *supervisor, const struct message_lease *lease)
 {
         struct supervisor_lead *lead = &supervisor->lead;
+        bool is_ours = !lead->ledger_is_new && lease->former_epoch == lead->ledger_epoch;
         int r;
 
         if (!ledger_is_right(supervisor, lease->former_epoch))
                 return;
         lead->takeovers++;
+        lead->lasting.names_runs = !is_ours && lease->former_epoch > NO_EPOCH && !lease->released;
         lead->clean = lease->clean;
         lead->ledger_epoch = lease->epoch;
         state_folder_note_time(supervisor);
@@ -119,7 +122,15 @@ static void gain(struct supervisor *supervisor, const struct message_lease *leas
                   lead->member, supervisor->config->operator_name, lease->epoch,
                   lease->former_epoch <= NO_EPOCH ? "nobody's"
                   : lease->clean                  ? "released"
+                  : lease->released               ? "released after a failure"
                                                   : "not released");
+        r = lasting_take(supervisor, lease->lasting, !is_ours);
+        if (r < 0) {
+                supervisor_fatal(supervisor, r == -ENOMEM ? EXIT_CODE_SOFTWARE : EXIT_CODE_IO, NULL, NULL,
+                                 "what the leader before this one has left cannot be kept: %s",
+                                 strerror(-r));
+                return;
+        }
         supervisor_set_phase(supervisor, PHASE_STARTING);
         r = children_start(supervisor);
         if (r < 0)
@@ -173,6 +184,7 @@ int lead_take(struct supervisor *supervisor, const struct message_lease *lease)
                         gain(supervisor, lease);
                 if (supervisor->phase <= PHASE_STOPPING_WORKERS)
                         arm_stop(supervisor);
+                lead->lasting.recorded = lease->recorded;
                 lead_tell(lead->child);
                 for (size_t i = 0; i < supervisor->controller.worker_count; i++)
                         lead_tell(worker_child(&supervisor->controller.worker[i]));

@@ -7,8 +7,8 @@
  * - workers are told how long the lead is valid, again after each renewal;
  * - if the lead is lost, or nothing is heard of it in time, the operator ends. The kernel kills the workers then, whatever
  *   becomes of us;
- * - at an end in order, once all that ran is reaped, and never before, the lead is released. Where a run was cut off, or a process
- *   failed, the Lease runs out instead: a write may still be on its way.
+ * - at each end, once all that ran is reaped, and never before, the lead is released. Where a run was cut off, or a process
+ *   failed, the record says so: a write may still be on its way. If we cannot prove it, or are killed, the Lease runs out.
  *
  * The ledger is right if nobody has led since we did (the record's epoch is the one that the state folder notes). Else its
  * rows are void: they go with a restart in place, and each object runs once.

@@ -11,6 +11,7 @@
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"
+#include "supervisor/lead-lasting.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
@@ -116,6 +117,7 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "no memory for an Event on a crash");
         controller_settle(&supervisor->controller);
+        lasting_review(supervisor);
         memory_retry_continue(supervisor);
         control_continue(supervisor);
         notify_status(supervisor);

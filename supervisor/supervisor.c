@@ -350,6 +350,8 @@ void supervisor_done(struct supervisor *supervisor)
         hash_key_wipe(supervisor);
         control_done(supervisor);
         lead_done(supervisor);
+        free(supervisor->lead.lasting.kept);
+        free(supervisor->lead.lasting.sent);
         access_folder_end(supervisor);
         access_free(supervisor);
         secrets_end(supervisor);

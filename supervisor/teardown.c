@@ -14,6 +14,7 @@
 #include "os/descendants.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
+#include "supervisor/lead-lasting.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 
@@ -67,6 +68,7 @@ static void finish_teardown(struct supervisor *supervisor, bool proven)
                 under_way_committed(supervisor);
         if (!supervisor->lead.is_releasing)
                 proven = end_all_descendants(supervisor) && proven;
+        lasting_end(supervisor);
         if (lead_release(supervisor, proven)) {
                 if (arm_teardown(supervisor, supervisor->config->replicas_duration_usec / 2, on_lease_late) <
                     0)

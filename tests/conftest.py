@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E402
 from harness.cluster import TOOLS, Cluster, assets, servers  # noqa: E402
 from harness.process import clean_environment  # noqa: E402
+from harness.replicas import Replicas  # noqa: E402
 from harness.sandbox import stage_programs  # noqa: E402
 from harness.setup import SANITIZED, free_ports  # noqa: E402
 from harness.wait import scaled  # noqa: E402
@@ -214,3 +215,8 @@ def by_hand(operator, sandbox):
 
     run.folder, run.command = folder, command
     return run
+
+
+@pytest.fixture
+def replicas(devserver, make_operator, make_handler, sandbox, widgets):
+    return Replicas(devserver, make_operator, make_handler, sandbox, widgets)

@@ -165,13 +165,13 @@ static void add_replicas_note(cJSON *notes, const struct config *config)
         duration_format(config->replicas_duration_usec, duration, sizeof(duration));
         add_note(
                 notes,
-                "replicas: one leads by Lease %s/%s, and another one takes over %s after its death, or at once when it "
-                "stops in order; then each object runs once. A replica that ran without `replicas` must end before the "
+                "replicas: one leads by Lease %s/%s, and another one takes over at once when it ends, or %s after its death "
+                "where nobody is left who can say so; then each object runs once. A replica that ran without `replicas` must end before the "
                 "first one with it starts: use the strategy Recreate, once",
                 config->replicas_namespace, config->replicas_lease, duration);
         add_note(
                 notes,
-                "replicas: pauses and quarantines are known to the replica that leads, and not to the next one; watches "
+                "replicas: backoffs and the history are known to the replica that leads, and not to the next one; watches "
                 "without a finalizer may not be told of a deletion that falls into a takeover");
 }
 

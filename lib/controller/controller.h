@@ -69,7 +69,9 @@ struct assignment {
         bool answered;       /* ... and its handler is over */
         uint64_t since;      /* CLOCK_BOOTTIME: when the worker was given it */
         uint64_t expected_usec, took_usec;
-        unsigned place; /* the caller's */
+        unsigned place; /* the caller's, as is the next one */
+        uint64_t
+                named; /* RUN leaves once the leader record has this (supervisor/lead-lasting.h); 0: it is in none */
         /* Changes of children that came while it was in flight: at its end those are dropped that it made itself. */
         struct child_news {
                 uint64_t version;
@@ -129,7 +131,9 @@ struct controller_effects {
         /* Ends the operator; the first call counts. key: of the object that is the reason, or "". */
         void (*fatal)(void *userdata, int exit_code, const char *key, const char *cause);
         /* Questions. */
-        bool (*has_time)(const void *userdata);                            /* this turn goes on */
+        bool (*has_time)(const void *userdata); /* this turn goes on */
+        /* Whether the RUN may leave; if not now, controller_settle() must be called once it may. */
+        bool (*may_leave)(void *userdata, const struct worker *worker, struct assignment *given);
         bool (*has_room)(const void *userdata, const struct watch *watch); /* its watcher reads on */
         uint64_t (*random)(void *userdata);
 };

@@ -194,7 +194,7 @@ static struct plan plan_record(const struct election *election, uint64_t now)
                 plan = plan_following(election, now);
         else if (election->state == ELECTION_RELEASING)
                 plan = (struct plan){now, ASK_RELEASE};
-        else if (!election->is_ours || must_touch(election))
+        else if (!election->is_ours || must_touch(election) || election->must_note)
                 plan = (struct plan){now, ASK_RESTORE};
         if (look.at <= now || look.at < plan.at)
                 plan = look;
@@ -214,6 +214,7 @@ static void fill_claim(struct election *election, struct election_ask *ask)
         claim->writes = ask->number; /* a write that changes nothing is none for the server */
         claim->duration_usec = ask->kind == ASK_VACATE ? election->longest_usec : election->duration_usec;
         claim->released = ask->kind == ASK_RELEASE;
+        claim->late = claim->released && election->late;
         if (claim->released)
                 memcpy(claim->successor, election->successor, sizeof(claim->successor));
         else if (ask->kind != ASK_VACATE)
@@ -238,8 +239,10 @@ static void start_ask(struct election *election, struct election_lane *lane, enu
                 memcpy(ask.member, election->claim.holder.name, sizeof(ask.member));
         else if (kind == ASK_RECORD)
                 election->look_at = NEVER;
+        if (kind >= ASK_TAKE)
+                election->must_note = false;
         if (kind == ASK_TAKE) {
-                election->is_checked = false;
+                election->is_checked = election->late = false;
                 election->successor[0] = '\0';
                 move(election, EVENT_TAKE, now);
         }
@@ -428,6 +431,7 @@ static void answer_write(struct election *election, const struct election_answer
                 move(election, is_done ? EVENT_TAKEN : EVENT_NOT_TAKEN, now);
         }
         extend(election);
+        election->must_note = election->must_note || (kind == ASK_RESTORE && !is_done);
         look_by(election, is_done && election->state == ELECTION_LEADING
                                   ? later(now + 1, lane->sent + part(election, ELECTION_RENEW))
                                   : now);
@@ -507,13 +511,21 @@ void election_reaped(struct election *election, uint64_t now)
         move(election, EVENT_REAPED, now);
 }
 
-void election_step_down(struct election *election, const char *successor, bool leaves, uint64_t now)
+void election_step_down(struct election *election, const char *successor, bool leaves, bool late,
+                        uint64_t now)
 {
         assert(!successor[0] || leader_name_fits(successor));
         pass_time(election, now);
         election->leaves = election->leaves || leaves;
+        election->late = election->late || late;
         snprintf(election->successor, sizeof(election->successor), "%s", successor);
         move(election, EVENT_STEP_DOWN, now);
+}
+
+void election_note(struct election *election, uint64_t now)
+{
+        pass_time(election, now);
+        election->must_note = true;
 }
 
 /* ---- what we hold */

@@ -52,13 +52,13 @@ enum election_state {
 
 /* Requests: at most one for our member Lease and one for the record are in flight. Reads are quorum reads. */
 enum election_ask_kind {
-        ASK_OWN,     /* read our member Lease */
-        ASK_RECORD,  /* read the record */
-        ASK_HOLDER,  /* read the member Lease of `member` */
-        ASK_RENEW,   /* write our member Lease: our life, and `number` */
-        ASK_VACATE,  /* write the record: it has no holder */
-        ASK_TAKE,    /* ... it is ours */
-        ASK_RESTORE, /* ... it is ours still, though it was deleted, or our member Lease was */
+        ASK_OWN,    /* read our member Lease */
+        ASK_RECORD, /* read the record */
+        ASK_HOLDER, /* read the member Lease of `member` */
+        ASK_RENEW,  /* write our member Lease: our life, and `number` */
+        ASK_VACATE, /* write the record: it has no holder */
+        ASK_TAKE,   /* ... it is ours */
+        ASK_RESTORE, /* ... it is ours still, though it was deleted, or our member Lease was; or with other lines behind it */
         ASK_RELEASE, /* ... it is released */
 };
 
@@ -69,7 +69,7 @@ struct election_ask {
         char version[ELECTION_VERSION_MAX]; /* of a write: it replaces exactly this one; "": it creates */
         char member[LEADER_NAME_MAX + 1];
         struct leader_claim
-                claim; /* of a write of the record; the rest of it stays as it is in that version */
+                claim; /* of a write of the record; what stands behind it is the caller's, or stays as it is in that version */
 };
 
 enum election_outcome {
@@ -106,9 +106,10 @@ struct election {
         struct leader_member self;
         uint64_t duration_usec, longest_usec; /* longest: of all that were seen; others are given so much */
         enum election_state state;
-        bool leaves;
-        uint64_t epoch;   /* of our last tenure, or attempt at one */
-        uint64_t highest; /* ever seen in the record */
+        bool leaves, late; /* as election_step_down() was told */
+        bool must_note;    /* what stands behind the claim has changed since the record was last written */
+        uint64_t epoch;    /* of our last tenure, or attempt at one */
+        uint64_t highest;  /* ever seen in the record */
         uint64_t numbers;
         /* Why we cannot lead, for people: no answer had a Date (0); a life after ours has our member Lease, so this
          * process is to end; the record is damaged or another's; its epoch leaps. */
@@ -152,8 +153,11 @@ void election_watched_member(struct election *election, const struct leader_memb
 /* No run, worker or handler of a former tenure or life is left. Not while we lead. */
 void election_reaped(struct election *election, uint64_t now);
 /* We want to lead no more. successor: goes first; "": anybody. leaves: we never take it again, and may exit once we are
- * FOLLOWING, or when nobody can wait for that. */
-void election_step_down(struct election *election, const char *successor, bool leaves, uint64_t now);
+ * FOLLOWING, or when nobody can wait for that. late: a write of ours may still be on its way, though all is reaped. */
+void election_step_down(struct election *election, const char *successor, bool leaves, bool late,
+                        uint64_t now);
+/* While we lead: what the caller puts behind the claim has changed, so the record is to be written (ASK_RESTORE). */
+void election_note(struct election *election, uint64_t now);
 
 bool election_next(struct election *election, uint64_t now, struct election_ask *ret);
 uint64_t election_wake_at(const struct election *election, uint64_t now); /* UINT64_MAX: never */

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const line_name[] = {"reconciled-leader", "operator", "cluster", "epoch", "writes",
-                                        "duration",          "holder",   "released"};
+static const char *const line_name[] = {"reconciled-leader", "operator", "cluster",  "epoch", "writes",
+                                        "duration",          "holder",   "released", "late"};
 
 /* The part of the text that has not been read yet; it begins with a line. */
 struct reader {
@@ -78,9 +78,14 @@ static bool take_holder(struct reader *reader, struct leader_claim *claim)
                 return take_word(reader, claim->holder.name, LEADER_NAME_MAX) && take(reader, " ") &&
                        take_word(reader, claim->holder.life, LEADER_LIFE_MAX) && take(reader, "\n");
         claim->released = take(reader, "released");
-        if (claim->released && take(reader, " "))
-                return take_word(reader, claim->successor, LEADER_NAME_MAX) && take(reader, "\n");
-        return !claim->released || take(reader, "\n");
+        if (!claim->released)
+                return true;
+        if (take(reader, " ") && !take_word(reader, claim->successor, LEADER_NAME_MAX))
+                return false;
+        if (!take(reader, "\n"))
+                return false;
+        claim->late = take(reader, "late\n");
+        return true;
 }
 
 /* The rest: no control characters, no empty line, no line that has its place above. */
@@ -150,7 +155,8 @@ void leader_record_write(struct text *text, const struct leader_record *record)
         const struct leader_claim *claim = &record->claim;
 
         assert(leader_name_fits(record->operator) && leader_name_fits(record->cluster));
-        assert(claim->epoch > 0 && claim->writes > 0 && !(claim->released && claim->holder.name[0]));
+        assert(claim->epoch > 0 && claim->writes > 0 && !(claim->released && claim->holder.name[0]) &&
+               (claim->released || !claim->late));
         text_printf(text,
                     "reconciled-leader 1\noperator %s\ncluster %s\nepoch %llu\nwrites %llu\nduration %llu\n",
                     record->operator, record->cluster, (unsigned long long)claim->epoch,
@@ -158,7 +164,8 @@ void leader_record_write(struct text *text, const struct leader_record *record)
         if (claim->holder.name[0])
                 text_printf(text, "holder %s %s\n", claim->holder.name, claim->holder.life);
         if (claim->released)
-                text_printf(text, "released%s%s\n", claim->successor[0] ? " " : "", claim->successor);
+                text_printf(text, "released%s%s\n%s", claim->successor[0] ? " " : "", claim->successor,
+                            claim->late ? "late\n" : "");
         text_append_string(text, record->rest);
 }
 

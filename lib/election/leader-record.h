@@ -11,13 +11,14 @@
  *      duration 15000000           (of that member's leases, in microseconds)
  *      holder widgets-0 4f1c...    (member and life; absent: nobody holds it)
  *      released widgets-1          (absent, or with a successor, or without one)
+ *      late                        (behind "released": a write of that holder may still be on its way)
  *
  * It is foreign input: whoever may write Leases in its namespace may write anything here. So it is bounded, and what
  * does not have this form is refused as a whole.
  *
  * Rolling updates: unknown lines stand behind these, are kept as they are and written again, so a release that adds
  * a line loses nothing when an older one takes over. What an older release must not lead without gets another number
- * in the first line, which older ones refuse.
+ * in the first line, which older ones refuse. What has to outlive a leader stands there: lasting.h.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +45,7 @@ struct leader_claim {
         uint64_t epoch;              /* of the holder's tenure, or of the last one that is known */
         uint64_t writes, duration_usec;
         bool released; /* nobody holds it, and all that the last holder ran has been reaped */
+        bool late;     /* ... but a write of it may still be on its way */
         char successor[LEADER_NAME_MAX + 1]; /* of a release: goes first; "": everybody may */
 };
 

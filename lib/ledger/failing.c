@@ -86,14 +86,21 @@ int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind
                            behind, limit, visit, userdata);
 }
 
+#define SELECT_CRASHED                                                                                      \
+        "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_crashed WHERE crashed_realtime > 0"
+#define PAGE_OF_KEYS " AND watch = ?1 AND (key, uid) > (?2, ?3) ORDER BY key, uid LIMIT ?4"
+
 int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                             ledger_visit_t visit, void *userdata)
 {
-        return visit_pages(ledger,
-                           "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
-                           " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                           " ORDER BY key, uid LIMIT ?4",
-                           behind, limit, visit, userdata);
+        return visit_pages(ledger, SELECT_CRASHED " AND quarantined_until > 0" PAGE_OF_KEYS, behind, limit,
+                           visit, userdata);
+}
+
+int ledger_list_crashed(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata)
+{
+        return visit_pages(ledger, SELECT_CRASHED PAGE_OF_KEYS, behind, limit, visit, userdata);
 }
 
 int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
@@ -146,6 +153,14 @@ int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch)
         int r = look_at(ledger, watch, &tally);
 
         return tally ? (int64_t)tally->quarantined : r;
+}
+
+int64_t ledger_count_crashed(struct ledger *ledger, const char *watch)
+{
+        const struct ledger_tally *tally;
+        int r = look_at(ledger, watch, &tally);
+
+        return tally ? (int64_t)tally->crashed : r;
 }
 
 const char *ledger_next_watch(struct ledger *ledger, const char *name)

@@ -21,6 +21,9 @@ int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind
                         ledger_visit_t visit, void *userdata);
 int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                             ledger_visit_t visit, void *userdata);
+/* Likewise those that are in quarantine, or would run alone (ledger_row_is_suspect()). */
+int ledger_list_crashed(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata);
 /* Rows of all watches that have a time, by time, watch, key and UID. */
 int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                         ledger_visit_t visit, void *userdata);
@@ -50,6 +53,7 @@ struct ledger_failing {
 
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch);
+int64_t ledger_count_crashed(struct ledger *ledger, const char *watch); /* as ledger_list_crashed() */
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret);
 
 /* The watch that follows `name` in the order of names, of those that have or had rows; "" starts. NULL:

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/exit-code.h"
+#include "queue/look.h"
 #include "supervisor/supervisor.h"
 
 bool lead_is_due(const struct child_slot *child)
@@ -28,6 +29,7 @@ bool lead_release(struct supervisor *supervisor, bool proven)
 {
         struct supervisor_lead *lead = &supervisor->lead;
         const struct child_slot *child = lead->child;
+        bool late;
 
         lead_done(supervisor);
         if (!child || child->process.state == CHILD_GONE)
@@ -35,10 +37,10 @@ bool lead_release(struct supervisor *supervisor, bool proven)
         if (lead->is_releasing)
                 return true;
         lead->is_releasing = true;
-        if (proven && !lead->is_cut_off && supervisor->exit_code == EXIT_CODE_OK &&
-            child->process.state == CHILD_RUNNING &&
+        late = lead->is_cut_off || supervisor->exit_code != EXIT_CODE_OK;
+        if (proven && child->process.state == CHILD_RUNNING && lead->state != LEAD_LOST &&
             channel_send(child->process.channel, MESSAGE_RELEASE,
-                         &(struct message_release){.successor = lead->successor}) >= 0)
+                         &(struct message_release){.successor = lead->successor, .late = late}) >= 0)
                 child_set_state(lead->child, CHILD_STOPPING);
         else
                 child_signal(lead->child, SIGKILL);
@@ -47,5 +49,42 @@ bool lead_release(struct supervisor *supervisor, bool proven)
 
 void lead_done(struct supervisor *supervisor)
 {
-        supervisor->lead.stop_timer = sd_event_source_disable_unref(supervisor->lead.stop_timer);
+        struct supervisor_lead *lead = &supervisor->lead;
+
+        lead->stop_timer = sd_event_source_disable_unref(lead->stop_timer);
+        lead->lasting.timer = sd_event_source_disable_unref(lead->lasting.timer);
+}
+
+/* ---- what must outlive it */
+
+void lasting_is_due(struct supervisor *supervisor)
+{
+        supervisor->lead.lasting.is_due = true;
+}
+
+uint64_t lasting_order(struct supervisor *supervisor)
+{
+        struct supervisor_lasting *lasting = &supervisor->lead.lasting;
+
+        if (!supervisor->lead.child)
+                return 0;
+        lasting->is_due = lasting->is_ordered = true;
+        turn_settle_soon(supervisor);
+        return lasting->serial + 1;
+}
+
+bool lasting_may_leave(void *userdata, const struct worker *worker _unused_, struct assignment *given)
+{
+        struct supervisor *supervisor = userdata;
+        struct supervisor_lasting *lasting = &supervisor->lead.lasting;
+        bool is_named = (lasting->names_runs && given->is_first) ||
+                        queue_is_alone(supervisor->controller.queue, given->run.id);
+
+        if (!supervisor->lead.child || !is_named)
+                return true;
+        if (given->named == 0) {
+                given->named = lasting->serial + 1;
+                lasting->is_due = true;
+        }
+        return given->named <= lasting->recorded;
 }

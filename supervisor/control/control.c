@@ -24,6 +24,8 @@
 #include "supervisor/children/doubtful.h"
 #include "supervisor/control/explain.h"
 #include "supervisor/control/list-objects.h"
+#include "supervisor/control/orders.h"
+#include "supervisor/control/peer.h"
 #include "supervisor/control/run-history.h"
 #include "supervisor/control/status-document.h"
 #include "supervisor/control/tell-gateway.h"
@@ -38,45 +40,6 @@
 #define PEERS_MAX         16
 #define ACCEPT_PAUSE_USEC (500 * USEC_PER_MSEC)
 #define PATIENCE_USEC     (500 * USEC_PER_MSEC) /* with watchers, before a status */
-#define PAGE_SIZE_MAX     ((size_t)128 * 1024)
-
-struct control_peer {
-        struct control_peer *next;
-        struct supervisor *supervisor;
-        struct channel *channel;
-        uid_t uid;
-        bool is_ours;             /* a process that descends from us, or may: it is refused */
-        uint64_t asked;           /* serial of what the watchers were asked for its sake */
-        size_t missing;           /* watchers that have not answered that */
-        sd_event_source *patient; /* till then it waits */
-        struct listing *listing;  /* the answer that is being made for it */
-};
-
-static void peer_put_first(struct control_peer *peer)
-{
-        peer->next = peer->supervisor->control.peer;
-        peer->supervisor->control.peer = peer;
-}
-
-static void peer_take_out(struct control_peer *peer)
-{
-        struct control_peer **place = &peer->supervisor->control.peer;
-
-        while (*place && *place != peer)
-                place = &(*place)->next;
-        if (*place)
-                *place = peer->next;
-}
-
-static void peer_free(struct control_peer *peer)
-{
-        peer_take_out(peer);
-        peer->supervisor->control.count--;
-        sd_event_source_disable_unref(peer->patient);
-        listing_free(peer->listing);
-        channel_free(peer->channel);
-        free(peer);
-}
 
 /* The list is in the order in which peers were last heard. The one that has been silent for the longest and
  * has nothing to read gives way: a probe must get through although others keep connections open. */
@@ -95,34 +58,13 @@ static void make_room(struct supervisor *supervisor)
 
 /* ---- queries */
 
-static int send_document(struct control_peer *peer, const struct text *document)
-{
-        size_t offset = 0;
-        int r = document->failed ? -ENOMEM : 0;
-
-        if (r < 0)
-                return r;
-        do {
-                size_t left = document->size - offset;
-                struct message_reply reply = {
-                        .body = document->data + offset,
-                        .body_size = left < PAGE_SIZE_MAX ? left : PAGE_SIZE_MAX,
-                        .last = left <= PAGE_SIZE_MAX,
-                };
-
-                r = channel_send(peer->channel, MESSAGE_REPLY, &reply);
-                offset += reply.body_size;
-        } while (r >= 0 && offset < document->size);
-        return r;
-}
-
 static int send_status(struct control_peer *peer)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
         peer->missing = 0;
         peer->patient = sd_event_source_disable_unref(peer->patient);
-        return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
+        return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : peer_send(peer, &json);
 }
 
 /* Watchers that do not answer in time are shown as they were last heard. */
@@ -185,158 +127,7 @@ static int answer_health(struct control_peer *peer, const struct message_query *
         text_printf(&json, "{\"live\":%s,\"ready\":%s,\"reason\":", health.live ? "true" : "false",
                     health.ready ? "true" : "false");
         text_json(&json, "?}", health.reason);
-        return send_document(peer, &json);
-}
-
-static int refuse_query(struct control_peer *peer, const char *error)
-{
-        struct message_reply reply = {.error = error, .body = "", .last = true};
-
-        return channel_send(peer->channel, MESSAGE_REPLY, &reply);
-}
-
-static int answer_end(struct control_peer *peer)
-{
-        return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
-}
-
-/* A name alone is the key of what belongs to no namespace: mostly, it was forgotten. */
-static int refuse_key(struct control_peer *peer, const struct watch *watch, const char *key,
-                      const char *what)
-{
-        _cleanup_text_ struct text error = TEXT_EMPTY;
-
-        text_printf(&error, "no object %s of watch %s %s%s", key, watch->config->name, what,
-                    strchr(key, '/') ? "" : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
-        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
-}
-
-static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        bool release = strcmp(query->command, "release") == 0;
-        int r;
-
-        if (!release && owned_awaited(watch))
-                return refuse_query(
-                        peer,
-                        "the watch does not know all objects of its owned and related kinds yet; its runs "
-                        "wait for that");
-        if (!release && startup_awaited(watch))
-                return refuse_query(
-                        peer, "the handler of `startup` has not succeeded yet; all other runs wait for it");
-        if (!release && access_awaited(watch))
-                return refuse_query(
-                        peer,
-                        "the watch's handler does not have all its credentials yet (handler.credentials, "
-                        "handler.kubernetes); the watch's runs wait for them");
-        r = run_now(watch, query->argument[1].value, release);
-        if (release && (r >= 0 || r == -ENOENT)) {
-                int doubt = doubtful_release(watch, query->argument[1].value);
-
-                r = doubt == -ENOENT ? r : doubt;
-        }
-        if (r == -ENOENT)
-                return refuse_key(peer, watch, query->argument[1].value,
-                                  release ? "is in quarantine or doubtful" : "has ever run");
-        if (r < 0) {
-                ledger_failed(&peer->supervisor->controller, r);
-                return refuse_query(peer, "the ledger cannot be written");
-        }
-        return answer_end(peer);
-}
-
-/* Makes objects due: those that have failed, of one watch or of all; or all of one watch. */
-static int answer_retry_many(struct control_peer *peer, const struct message_query *query,
-                             struct watch *watch)
-{
-        _cleanup_text_ struct text json = TEXT_EMPTY;
-        uint64_t count = 0;
-        int r;
-
-        if (watch && watch->paused_realtime > 0)
-                return refuse_query(peer, "the watch is paused; resume it first");
-        r = strcmp(query->command, "retry-all") == 0
-                    ? retry_all(watch, &count)
-                    : retry_all_failed(&peer->supervisor->controller, watch, &count);
-        if (r < 0)
-                return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
-        text_append_string(&json, "{");
-        json_uint64(&json, "objects", count);
-        json_close(&json, "}");
-        return send_document(peer, &json);
-}
-
-/* Tells whether that is new. */
-static int answer_changed(struct control_peer *peer, const struct watch *watch, int changed)
-{
-        struct supervisor *supervisor = peer->supervisor;
-        _cleanup_text_ struct text json = TEXT_EMPTY;
-
-        if (changed == -ENOMEM)
-                return changed;
-        if (changed < 0) {
-                ledger_failed(&supervisor->controller, changed);
-                return refuse_query(peer, "the ledger cannot be written");
-        }
-        text_append_string(&json, "{");
-        json_bool(&json, "changed", changed > 0);
-        json_uint64(&json, "running", assign_count(&supervisor->controller, watch).running);
-        json_close(&json, "}");
-        return send_document(peer, &json);
-}
-
-static int answer_pause(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        return answer_changed(peer, watch, pause_watch(watch, query->argument[1].value, peer->uid));
-}
-
-static int answer_resume(struct control_peer *peer, const struct message_query *query _unused_,
-                         struct watch *watch)
-{
-        return answer_changed(peer, watch, pause_resume(watch, peer->uid));
-}
-
-static int answer_release(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        int r;
-
-        r = release_finalizer(watch, query->argument[1].value, query->argument[2].value, peer->uid);
-        if (r == -ENOENT)
-                return refuse_key(peer, watch, query->argument[1].value, "is known");
-        if (r < 0)
-                return refuse_query(peer, "the ledger cannot be read");
-        return answer_end(peer);
-}
-
-static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
-                            struct watch *watch _unused_)
-{
-        if (peer->supervisor->lead.child)
-                return refuse_query(
-                        peer,
-                        "another replica would put the finalizers on again: end all replicas but one, take "
-                        "`replicas` out of its configuration, reload it, and uninstall it then");
-        if (uninstall(&peer->supervisor->controller, peer->uid) < 0)
-                return refuse_query(peer, "the ledger cannot be written");
-        return answer_end(peer);
-}
-
-static int answer_cancel(struct control_peer *peer, const struct message_query *query _unused_,
-                         struct watch *watch _unused_)
-{
-        char why[512];
-
-        if (!peer->supervisor->controller.uninstall.active)
-                return refuse_query(peer, "the operator is not being uninstalled");
-        if (peer->supervisor->phase > PHASE_RUNNING)
-                return refuse_query(peer, "the operator is stopping");
-        /* The operator begins again with the file as it is now. */
-        if (!reload_can_restart(peer->supervisor, why, sizeof(why)))
-                return refuse_query(peer, why);
-        if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
-                return refuse_query(peer, "the ledger cannot be written");
-        reload_by_restart(peer->supervisor, "its uninstallation was cancelled");
-        return answer_end(peer);
+        return peer_send(peer, &json);
 }
 
 /* As SIGHUP. A restart in place that is under way reads the file anyway. */
@@ -349,14 +140,14 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
         char key[DIFFER_KEY_SIZE] = "";
 
         if (supervisor->phase > PHASE_RUNNING && !supervisor->reload.restarting)
-                return refuse_query(peer, "the operator is stopping");
+                return peer_refuse(peer, "the operator is stopping");
         if (!supervisor->reload.restarting)
                 reload(supervisor);
         if (!supervisor->reload.restarting && supervisor->phase > PHASE_RUNNING)
-                return refuse_query(peer, "the operator's program has been replaced by another version: the "
-                                          "operator ends, and whatever started it has to start it again");
+                return peer_refuse(peer, "the operator's program has been replaced by another version: the "
+                                         "operator ends, and whatever started it has to start it again");
         if (!supervisor->reload.restarting && supervisor->reload.refused[0])
-                return refuse_query(peer, supervisor->reload.refused);
+                return peer_refuse(peer, supervisor->reload.refused);
         text_append_string(&json, "{");
         json_bool(&json, "restarted", supervisor->reload.restarting);
         next = supervisor->reload.next.config;
@@ -364,7 +155,7 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
                   supervisor->reload.restarting && next &&
                           !config_differs(supervisor->config, next, key, sizeof(key)));
         json_close(&json, "}");
-        return send_document(peer, &json);
+        return peer_send(peer, &json);
 }
 
 /* Only who leads knows how objects are, and can do something about them. */
@@ -379,7 +170,7 @@ static int refuse_follower(struct control_peer *peer)
                          lead->leader);
         else
                 snprintf(why, sizeof(why), "this replica follows, and has no objects; no replica leads yet");
-        return refuse_query(peer, why);
+        return peer_refuse(peer, why);
 }
 
 static int answer_step_down(struct control_peer *peer, const struct message_query *query,
@@ -390,14 +181,14 @@ static int answer_step_down(struct control_peer *peer, const struct message_quer
         int r;
 
         if (!peer->supervisor->lead.child)
-                return refuse_query(peer, "there is one replica only: the configuration has no `replicas`");
+                return peer_refuse(peer, "there is one replica only: the configuration has no `replicas`");
         if (strlen(successor) >= sizeof(peer->supervisor->lead.successor) ||
             strspn(successor, "abcdefghijklmnopqrstuvwxyz0123456789-.") != strlen(successor))
-                return refuse_query(peer, "the successor is none: give the `member` of its status");
+                return peer_refuse(peer, "the successor is none: give the `member` of its status");
         r = lead_step_down(peer->supervisor, successor, why, sizeof(why));
         if (r == -EBUSY)
-                return refuse_query(peer, "this replica does not lead");
-        return r < 0 ? refuse_query(peer, why) : answer_end(peer);
+                return peer_refuse(peer, "this replica does not lead");
+        return r < 0 ? peer_refuse(peer, why) : peer_send_done(peer);
 }
 
 static int refuse_watch(struct control_peer *peer, const char *name)
@@ -412,7 +203,7 @@ static int refuse_watch(struct control_peer *peer, const char *name)
                         text_printf(&error, "%s %s", others++ ? "," : "", watch->config->name);
         if (others == 0)
                 text_append_string(&error, " none now");
-        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+        return error.failed ? -ENOMEM : peer_refuse(peer, error.data);
 }
 
 static int refuse_list(struct control_peer *peer, const char *name)
@@ -420,7 +211,7 @@ static int refuse_list(struct control_peer *peer, const char *name)
         _cleanup_text_ struct text error = TEXT_EMPTY;
 
         text_printf(&error, "there is no list %s; the lists are failing, waiting or quarantined", name);
-        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+        return error.failed ? -ENOMEM : peer_refuse(peer, error.data);
 }
 
 /* STATE WATCH NAMESPACE, the last two "" for all. */
@@ -449,8 +240,8 @@ static int peer_go_on(struct control_peer *peer)
         if (r == 0)
                 return 0;
         r = r == -ENOMEM ? r
-            : r < 0      ? refuse_query(peer, "the ledger cannot be read")
-                         : send_document(peer, listing_document(peer->listing));
+            : r < 0      ? peer_refuse(peer, "the ledger cannot be read")
+                         : peer_send(peer, listing_document(peer->listing));
         listing_free(peer->listing);
         peer->listing = NULL;
         return r;
@@ -471,8 +262,21 @@ static int on_control_idle(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
+/* Orders that the leader record has by now. */
+static void confirm_orders(struct supervisor *supervisor)
+{
+        struct control_peer *next;
+
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
+                next = peer->next;
+                if (order_recorded(peer) < 0)
+                        peer_free(peer);
+        }
+}
+
 void control_continue(struct supervisor *supervisor)
 {
+        confirm_orders(supervisor);
         for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next)
                 if (peer->listing) {
                         (void)turn_when_idle(supervisor, &supervisor->control.list_source, on_control_idle);
@@ -489,7 +293,7 @@ static int answer_from_ledger(struct control_peer *peer, const struct message_qu
 
         if (r == -ENOMEM)
                 return r;
-        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+        return r < 0 ? peer_refuse(peer, "the ledger cannot be read") : peer_send(peer, &json);
 }
 
 /* watch: named by the first argument, if the command is of a watch. */
@@ -505,22 +309,22 @@ static const struct command {
 } command[] = {
         {"status", 0, false, answer_status, .follows = true},
         {"health", 0, false, answer_health, .follows = true},
-        {"explain", 2, true, .write = explain_write},                 /* WATCH KEY */
-        {"history", 2, true, .write = history_write},                 /* WATCH KEY; "": all keys */
-        {"list", 3, false, answer_list},                              /* STATE WATCH NAMESPACE */
-        {"keys", 2, true, .write = explain_write_keys},               /* WATCH BEGINNING */
-        {"retry", 2, true, answer_by_hand, .runs = true},             /* WATCH KEY */
-        {"retry-all", 1, true, answer_retry_many, .runs = true},      /* WATCH */
-        {"retry-failed", 0, false, answer_retry_many, .runs = true},  /* of all watches */
-        {"retry-failed", 1, true, answer_retry_many, .runs = true},   /* WATCH */
-        {"release", 2, true, answer_by_hand, .runs = true},           /* WATCH KEY */
-        {"release-finalizer", 3, true, answer_release, .runs = true}, /* WATCH KEY WHY */
-        {"pause", 2, true, answer_pause},                             /* WATCH WHY */
-        {"resume", 1, true, answer_resume},                           /* WATCH */
+        {"explain", 2, true, .write = explain_write},                          /* WATCH KEY */
+        {"history", 2, true, .write = history_write},                          /* WATCH KEY; "": all keys */
+        {"list", 3, false, answer_list},                                       /* STATE WATCH NAMESPACE */
+        {"keys", 2, true, .write = explain_write_keys},                        /* WATCH BEGINNING */
+        {"retry", 2, true, order_by_hand, .runs = true},                       /* WATCH KEY */
+        {"retry-all", 1, true, order_retry_many, .runs = true},                /* WATCH */
+        {"retry-failed", 0, false, order_retry_many, .runs = true},            /* of all watches */
+        {"retry-failed", 1, true, order_retry_many, .runs = true},             /* WATCH */
+        {"release", 2, true, order_by_hand, .runs = true},                     /* WATCH KEY */
+        {"release-finalizer", 3, true, order_release_finalizer, .runs = true}, /* WATCH KEY WHY */
+        {"pause", 2, true, order_pause},                                       /* WATCH WHY */
+        {"resume", 1, true, order_resume},                                     /* WATCH */
         {"reload", 0, false, answer_reload, .follows = true},
         {"step-down", 1, false, answer_step_down, .follows = true}, /* SUCCESSOR; "": any */
-        {"uninstall", 0, false, answer_uninstall},
-        {"uninstall-cancel", 0, false, answer_cancel},
+        {"uninstall", 0, false, order_uninstall},
+        {"uninstall-cancel", 0, false, order_uninstall_cancel},
 };
 
 static int answer_query(struct control_peer *peer, const struct message_query *query)
@@ -539,12 +343,12 @@ static int answer_query(struct control_peer *peer, const struct message_query *q
                 if (command[i].of_watch && (!watch || watch->config->owner))
                         return refuse_watch(peer, query->argument[0].value);
                 if (command[i].runs && peer->supervisor->controller.uninstall.active)
-                        return refuse_query(peer, "the operator is being uninstalled and runs nothing else");
+                        return peer_refuse(peer, "the operator is being uninstalled and runs nothing else");
                 turn_is(peer->supervisor, command[i].name);
                 return command[i].write ? answer_from_ledger(peer, query, watch, command[i].write)
                                         : command[i].answer(peer, query, watch);
         }
-        return refuse_query(peer, "this version of reconciled does not know the command");
+        return peer_refuse(peer, "this version of reconciled does not know the command");
 }
 
 static int on_peer_message(struct channel *channel _unused_, struct message **message, void *userdata)
@@ -556,10 +360,10 @@ static int on_peer_message(struct channel *channel _unused_, struct message **me
         if ((*message)->type != MESSAGE_QUERY)
                 return -EPROTO;
         if (peer->is_ours)
-                return refuse_query(peer, "the operator takes no orders from processes that it has started, "
-                                          "handlers included");
+                return peer_refuse(peer, "the operator takes no orders from processes that it has started, "
+                                         "handlers included");
         if ((*message)->query.version != PROTOCOL_VERSION)
-                return refuse_query(peer, "reconciledctl and reconciled are of different versions");
+                return peer_refuse(peer, "reconciledctl and reconciled are of different versions");
         return answer_query(peer, &(*message)->query);
 }
 

@@ -16,6 +16,7 @@ static void check_claim(const struct leader_claim *claim)
                (leader_name_fits(claim->holder.name) && leader_name_fits(claim->holder.life)));
         assert(!claim->successor[0] || leader_name_fits(claim->successor));
         assert(!claim->released || !claim->holder.name[0]);
+        assert(claim->released || !claim->late);
 }
 
 /* Of whichever operator it is: the one that it names. */

@@ -218,6 +218,16 @@ static bool has_time(const void *userdata)
         return sim_random(&sim->random) % 2;
 }
 
+/* As with several replicas: some RUNs wait for a turn. */
+static bool may_leave(void *userdata, const struct worker *worker _unused_, struct assignment *given)
+{
+        if (given->run.id % 7 > 0 || given->named > 0)
+                return true;
+        given->named = 1;
+        settle(userdata);
+        return false;
+}
+
 static uint64_t make_random(void *userdata)
 {
         return sim_random(&((struct simulation *)userdata)->random);
@@ -242,6 +252,7 @@ static const struct controller_effects effects = {
         .log = write_log,
         .fatal = fatal,
         .has_time = has_time,
+        .may_leave = may_leave,
         .random = make_random,
 };
 

@@ -131,11 +131,11 @@ static void keep(struct server *server, const struct leader_claim *claim)
                 server->kept[server->kept_count++ % KEPT] = *claim;
 }
 
-static void serve(struct replicas *world, const struct flight *flight, struct election_answer *answer)
+static void serve(struct replicas *world, struct flight *flight, struct election_answer *answer)
 {
         struct database *database = &world->server.database;
         const struct election_ask *ask = &flight->ask;
-        struct stored_lease content = {.claim = ask->claim};
+        struct stored_lease content = {.claim = ask->claim, .order = flight->order};
 
         *answer = (struct election_answer){.number = ask->number, .outcome = OUTCOME_UNKNOWN};
         if (world->now < world->server.down_until || world->now < world->server.restored_at)
@@ -150,6 +150,7 @@ static void serve(struct replicas *world, const struct flight *flight, struct el
                 break;
         case ASK_RECORD:
                 answer_read(&database->record, answer);
+                flight->order = database->record.order;
                 break;
         case ASK_RENEW:
                 content.sequence = ask->number;
@@ -192,9 +193,23 @@ void flight_send(struct replicas *world, struct replica *replica, const struct e
                 .replica = (unsigned)(replica - world->replica),
                 .life = replica->life,
                 .ask = *ask,
+                .order = ask->kind > ASK_TAKE && replica->order > 0 ? replica->order
+                         : ask->version[0]                          ? replica->order_read
+                                                                    : 0,
                 .loses_answer = !world->is_calm && replicas_chance(world, 24) < world->losses,
                 .comes_twice = !world->is_calm && replicas_chance(world, 24) < world->losses,
                 .at = at};
+}
+
+/* As the lease process does it (lease/elect.c). */
+static void take_order(struct replica *replica, const struct flight *flight)
+{
+        bool is_of_record = flight->ask.kind == ASK_RECORD || flight->ask.kind >= ASK_VACATE;
+
+        if (is_of_record && flight->answer.outcome == OUTCOME_DONE)
+                replica->order_read = flight->order;
+        if (flight->ask.kind == ASK_TAKE)
+                replica->order = 0;
 }
 
 static void give_answer(struct replicas *world, struct replica *replica,
@@ -233,8 +248,10 @@ void flight_move(struct replicas *world, struct flight *flight)
         if (flight->is_back) {
                 answer = flight->answer;
                 flight->active = false;
-                if (replica->is_up && replica->life == flight->life)
+                if (replica->is_up && replica->life == flight->life) {
+                        take_order(replica, flight);
                         give_answer(world, replica, &answer);
+                }
                 return;
         }
         serve(world, flight, &answer);

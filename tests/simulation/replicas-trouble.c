@@ -172,7 +172,7 @@ static void step_down(struct replicas *world, struct replica *replica)
                 return;
         if (replicas_chance(world, 2) == 0)
                 snprintf(successor, sizeof(successor), "m%u", (unsigned)replicas_chance(world, REPLICAS));
-        election_step_down(&replica->election, successor, replicas_chance(world, 4) == 0,
+        election_step_down(&replica->election, successor, replicas_chance(world, 4) == 0, world->steps % 2,
                            replicas_boottime(world, replica));
         replica_drive(world, replica);
 }
@@ -409,10 +409,21 @@ static void mend(struct replicas *world)
                 mend_replica(world, replica);
 }
 
+/* It is confirmed once the record has it, and whoever leads from then on knows of it. */
+static void give_order(struct replicas *world, struct replica *replica)
+{
+        replica->order = ++world->orders;
+        election_note(&replica->election, replicas_boottime(world, replica));
+        replica_drive(world, replica);
+        go_on(world, USEC_PER_SEC / 2);
+        if (world->server.database.record.order != world->orders)
+                replicas_broken(world, "an order is not in the record after half a second");
+}
+
 static void pass_on(struct replicas *world)
 {
         struct replica *old = leader(world), *next = old;
-        uint64_t until = world->now + PASS_WITHIN;
+        uint64_t until;
 
         if (!old || world->broken[0])
                 return;
@@ -421,9 +432,11 @@ static void pass_on(struct replicas *world)
                         return; /* nobody else is there */
                 next = &world->replica[replicas_chance(world, REPLICAS)];
         }
+        give_order(world, old);
+        until = world->now + PASS_WITHIN;
         replicas_tell(world, "handed over");
         election_step_down(&old->election, replicas_chance(world, 2) ? next->election.self.name : "",
-                           replicas_chance(world, 2), replicas_boottime(world, old));
+                           replicas_chance(world, 2), world->steps % 2, replicas_boottime(world, old));
         replica_drive(world, old);
         /* Others may be reading the record, as a watch tells old news. */
         go_on(world, replicas_chance(world, USEC_PER_SEC / 20));
@@ -432,6 +445,8 @@ static void pass_on(struct replicas *world)
         go_on(world, until - world->now);
         if (!leader(world) || leader(world) == old)
                 replicas_broken(world, "nobody else leads a second after a release");
+        if (world->server.database.record.order != world->orders)
+                replicas_broken(world, "an order was lost as the lead was handed over");
 }
 
 /* What is missing is made again by who leads, and who has lost the record stops. */

@@ -161,6 +161,7 @@ void replica_start(struct replicas *world, struct replica *replica)
         replica->is_up = true;
         replica->start_at = FOREVER;
         replica->waiting[0].number = replica->waiting[1].number = 0;
+        replica->order = replica->order_read = 0;
         replicas_tell(world, "replica %u: life %u begins", number_of(world, replica), replica->life);
         election_init(&replica->election, &self, DURATION, replicas_boottime(world, replica));
         watch_begin(world, replica);

@@ -29,6 +29,7 @@ struct stored_lease {
         char life[LEADER_LIFE_MAX + 1]; /* of a member */
         uint64_t sequence;
         struct leader_claim claim; /* of the record */
+        uint64_t order;            /* the newest that it has */
         bool refused;              /* it says something that is not ours */
 };
 
@@ -54,6 +55,7 @@ struct flight {
         unsigned replica, life;
         struct election_ask ask;
         struct election_answer answer;
+        uint64_t order; /* in the record: that the write brings, or the answer */
         uint64_t at;
 };
 
@@ -79,8 +81,10 @@ struct replica {
         uint64_t start_at, lease_stopped_until, supervisor_stopped_until, cut_off_until, watch_broken_until;
         uint64_t reads_lost_until, writes_lost_until; /* by a proxy */
         uint64_t last_hint;
-        bool has_worker;                             /* one that may write */
-        uint64_t epoch;                              /* the worker's */
+        uint64_t order,
+                order_read; /* that it has as leader (0: none yet); of the record as it was last read */
+        bool has_worker;    /* one that may write */
+        uint64_t epoch;     /* the worker's */
         uint64_t worker_from, worker_until, kill_at; /* FOREVER: nothing is planned */
         uint64_t reaped_at;
 };
@@ -96,6 +100,7 @@ struct replicas {
         uint64_t slow_until;
         uint64_t last_epoch;          /* of a tenure that has begun */
         uint64_t window, window_asks; /* when it began, and how many there were before */
+        uint64_t orders;
         uint64_t steps, asks, troubled_asks, crash_at_ask;
         char broken[512];
 };

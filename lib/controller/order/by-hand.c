@@ -144,6 +144,18 @@ int pause_load(struct watch *watch)
         return r;
 }
 
+int pause_take(struct watch *watch, const struct ledger_pause *pause)
+{
+        struct ledger *ledger = watch->controller->ledger;
+        int r = ledger_pause_put(ledger, watch->config->name, pause);
+
+        if (r >= 0)
+                r = remember_pause(pause, watch);
+        if (r >= 0)
+                tell_paused(watch, " since before this replica led");
+        return r;
+}
+
 /* ---- by hand */
 
 int pause_watch(struct watch *watch, const char *reason, uint64_t user)

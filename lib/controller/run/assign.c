@@ -115,7 +115,7 @@ static void drop_assignment(struct worker *worker, struct assignment *given, boo
         struct controller *controller = worker->controller;
         size_t index = (size_t)(given - worker->given);
 
-        if (controller->effects->ended(controller->userdata, worker, given, has_begun))
+        if (!given->to_send && controller->effects->ended(controller->userdata, worker, given, has_begun))
                 controller->commit.due = true;
         if (given->aside)
                 worker->aside_count--;
@@ -197,6 +197,21 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
         }
         drop_assignment(worker, given, !returned);
         return 0;
+}
+
+bool assign_take_unsent(struct controller *controller, struct assignment *ret)
+{
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
+                        const struct watch *watch = &controller->watch[given->run.watch];
+
+                        if (!given->to_send || !(watch->paused_realtime || controller->uninstall.active))
+                                continue;
+                        *ret = *given;
+                        drop_assignment(worker, given, false);
+                        return true;
+                }
+        return false;
 }
 
 struct queue_counts assign_count(const struct controller *controller, const struct watch *watch)
@@ -384,8 +399,9 @@ static void send_run(struct worker *worker, struct assignment *given)
 
         twin_written(watch, run.key, run.uid, newest); /* before the row is looked at, which is borrowed */
         run.at_least_version = newest;
-        /* A worker sees no object for the first time before the disk knows of it. */
-        assert(given->to_send && !(given->is_first && ledger_dirty(controller->ledger)));
+        /* A worker sees no object for the first time before the disk knows of it. One that was held back was in a commit before. */
+        assert(given->to_send &&
+               !(given->is_first && given->named == 0 && ledger_dirty(controller->ledger)));
         if (!given->is_first &&
             ledger_look(controller->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
                 run.attempt =
@@ -410,16 +426,48 @@ static void send_run(struct worker *worker, struct assignment *given)
         controller->effects->run(controller->userdata, worker, given, &run);
 }
 
+static bool has_place_for_unsent(const struct worker *worker)
+{
+        size_t count = worker_busy_with(worker);
+
+        return count == 0 || (count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC &&
+                              !is_late(worker, worker->controller->now.boottime));
+}
+
+/* One that may not is aside: it holds nobody up, so that many can be told of at once. */
+static bool leaves_now(struct worker *worker, struct assignment *given)
+{
+        const struct controller *controller = worker->controller;
+
+        if (!controller->effects->may_leave(controller->userdata, worker, given)) {
+                if (!given->aside && controller->config->window > 1)
+                        step_aside(worker, given);
+                return false;
+        }
+        if (given->aside && !has_place_for_unsent(worker))
+                return false;
+        if (given->aside)
+                step_back(worker, given);
+        return true;
+}
+
 void assign_send(struct controller *controller)
 {
+        const struct controller_effects *effects = controller->effects;
+
         FOREACH_ARRAY(worker, controller->worker, controller->worker_count) {
                 if (!worker->filling || !worker->is_up)
                         continue;
-                controller->effects->batch(controller->userdata, worker, true);
-                for (size_t j = 0; j < worker->given_count; j++)
-                        if (worker->given[j].to_send)
-                                send_run(worker, &worker->given[j]);
-                controller->effects->batch(controller->userdata, worker, false);
                 worker->filling = false;
+                effects->batch(controller->userdata, worker, true);
+                FOREACH_ARRAY(given, worker->given, worker->given_count) {
+                        if (!given->to_send)
+                                continue;
+                        if (leaves_now(worker, given))
+                                send_run(worker, given);
+                        else
+                                worker->filling = true;
+                }
+                effects->batch(controller->userdata, worker, false);
         }
 }

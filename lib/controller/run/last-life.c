@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "config/config-watch.h"
+#include "controller/due/next-attempt.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
 #include "object/child-kinds.h"
@@ -66,6 +67,57 @@ int last_life_judge(struct controller *controller, const struct noted_run *note,
         }
         ledger_row_done(&row);
         return r;
+}
+
+/* ---- what another replica has left */
+
+static void wait_after_crashes(struct controller *controller, const struct config_watch *config,
+                               const struct former_crash *crash, struct ledger_row *row)
+{
+        uint64_t now = ledger_time(controller), left = crash->quarantine_usec < config->quarantine_usec
+                                                               ? crash->quarantine_usec
+                                                               : config->quarantine_usec;
+
+        row->crashes = row->attempts = crash->crashes;
+        row->failed_fingerprint = FINGERPRINT_FIRST;
+        row->quarantined_until = left > 0 ? now + left : 0;
+        row->next_realtime = now + (left > 0 ? left : retry_delay(controller, config, crash->crashes));
+        row->next_reason = RUN_RETRY;
+}
+
+int last_life_take_crash(struct controller *controller, const struct config_watch *config,
+                         const struct former_crash *crash)
+{
+        static const char error[] = "the operator crashed over it while another replica led";
+        struct ledger_row row = {0};
+        int r = ledger_row_new(crash->key, crash->uid, &row);
+
+        if (r < 0)
+                return r;
+        row.crashed_realtime = ledger_time(controller);
+        if (crash->crashes > 0)
+                wait_after_crashes(controller, config, crash, &row);
+        /* Which children it has is not known here. */
+        if (text_replace(&row.kinds, "?") < 0 ||
+            (crash->crashes > 0 &&
+             (text_replace(&row.last_error, error) < 0 || text_replace(&row.first_error, error) < 0)))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = ledger_put(controller->ledger, config->name, &row);
+        ledger_row_done(&row);
+        return r;
+}
+
+int last_life_take_run(struct controller *controller, const struct noted_run *note, bool alone)
+{
+        const struct config_watch *config = config_watch_find(controller->config, note->watch);
+        const struct former_crash in_flight = {.key = note->key, .uid = note->uid};
+        const struct ledger_row *row;
+        int r = ledger_look(controller->ledger, note->watch, note->key, note->uid, &row);
+
+        if (r == -ENOENT && config)
+                r = last_life_take_crash(controller, config, &in_flight);
+        return r < 0 ? r : last_life_judge(controller, note, true, alone);
 }
 
 /*

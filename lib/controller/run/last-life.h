@@ -21,6 +21,17 @@ struct noted_run {
 /* suspects: the run had begun; alone: no other run had. The caller commits. */
 int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone);
 
+/* Over which another replica crashed while it led, or that was in flight in such a crash (crashes 0). quarantine_usec: how much of
+ * its quarantine is left; 0: it is in none. */
+struct former_crash {
+        const char *key, *uid;
+        uint64_t crashes, quarantine_usec;
+};
+int last_life_take_crash(struct controller *controller, const struct config_watch *config,
+                         const struct former_crash *crash);
+/* What another replica ran when it was killed as a whole; alone: that was all. */
+int last_life_take_run(struct controller *controller, const struct noted_run *note, bool alone);
+
 /* At the start. lost: just now; else what a former life has noted. */
 int ledger_lost_load(struct controller *controller, bool lost);
 void ledger_lost_review(struct controller *controller); /* nothing has run for a while: maybe it is whole */

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/exit-code.h"
@@ -19,6 +20,7 @@
 #include "controller/due/schedule.h"
 #include "controller/due/watch-refusal.h"
 #include "controller/effects.h"
+#include "controller/run/assign.h"
 #include "controller/run/blame.h"
 #include "controller/run/failure.h"
 #include "controller/run/outcome.h"
@@ -349,6 +351,24 @@ static int returned(struct controller *controller, const struct assignment *give
                 return queue_return(controller->queue, given->run.id, controller->now.boottime);
         ledger_failed(controller, r);
         return 0;
+}
+
+int outcome_return_unsent(struct controller *controller)
+{
+        struct assignment given;
+        int r = 0;
+
+        while (r >= 0 && assign_take_unsent(controller, &given)) {
+                /* The queue's own are gone with the run. */
+                _cleanup_free_ char *key = strdup(given.run.key), *uid = strdup(given.run.uid);
+
+                queue_handler_ran(controller->queue, given.run.watch, given.run.id, false,
+                                  controller->now.boottime);
+                r = key && uid ? returned(controller, &given) : -ENOMEM;
+                if (r >= 0)
+                        r = owned_changed_meanwhile(controller, &given, key, uid);
+        }
+        return r;
 }
 
 /* In the ledger before anybody hears of it. */

@@ -20,7 +20,7 @@
 
 /* The format of the state folder: raise it with every change of what lies there (the tables below, object
  * stores, `under-way`, `finalizers`). A folder of another format is refused. */
-#define LEDGER_SCHEMA 10
+#define LEDGER_SCHEMA 11
 
 #define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
 
@@ -50,7 +50,7 @@
         /* crashes of the operator that are blamed on the object, since the last success */                 \
         X(NUMBER, PLAIN, 15, crashes, crashes)                                                              \
         /* time of the last crash in which the object was at least under way; 0 */                          \
-        X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime)                                            \
+        X(NUMBER, INDEXED, 16, crashed_realtime, crashed_realtime)                                          \
         /* end of the quarantine; 0: none */                                                                \
         X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until)                                        \
         /* state of an unfinished run, to go on with (RESULT_SETTLING); "" */                               \

@@ -31,7 +31,7 @@
                 COLUMN_TYPED) LEDGER_RUN(COLUMN_TYPED) SUM_TYPED                                                            \
                 ", PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"                                                           \
                 "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"                                \
-                "CREATE INDEX ledger_quarantine ON ledger (watch, key) WHERE quarantined_until > 0;"                        \
+                "CREATE INDEX ledger_crashed ON ledger (watch, key) WHERE crashed_realtime > 0;"                            \
                 "CREATE INDEX ledger_failing ON ledger (watch, key, uid, permanent, throttled, attempts)"                   \
                 " WHERE attempts > 0;"                                                                                      \
                 "CREATE INDEX ledger_worst ON ledger"                                                                       \

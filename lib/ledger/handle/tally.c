@@ -57,6 +57,7 @@ static void tally_add(struct ledger_tally *tally, const struct row_index *index,
 
         tally->rows += sign;
         tally->quarantined += index->quarantined_until > 0 ? sign : 0;
+        tally->crashed += index->crashed_realtime > 0 ? sign : 0;
         tally->failing.failing += fails ? sign : 0;
         tally->failing.permanent += fails && index->permanent ? sign : 0;
         tally->failing.throttled += fails && index->throttled > 0 && !index->permanent ? sign : 0;
@@ -79,12 +80,12 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
 
 /* ---- counting */
 
-/* Watch, rows, quarantined, failing, permanent, throttled: each from the index that has it. */
+/* Watch, rows, quarantined, crashed, failing, permanent, throttled: each from the index that has it. */
 #define COUNT                                                                                               \
-        "SELECT watch, count(*), 0, 0, 0, 0 FROM ledger GROUP BY watch"                                     \
-        " UNION ALL SELECT watch, 0, count(*), 0, 0, 0 FROM ledger INDEXED BY ledger_quarantine"            \
-        " WHERE quarantined_until > 0 GROUP BY watch"                                                       \
-        " UNION ALL SELECT watch, 0, 0, count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"     \
+        "SELECT watch, count(*), 0, 0, 0, 0, 0 FROM ledger GROUP BY watch"                                  \
+        " UNION ALL SELECT watch, 0, sum(quarantined_until > 0), count(*), 0, 0, 0"                         \
+        " FROM ledger INDEXED BY ledger_crashed WHERE crashed_realtime > 0 GROUP BY watch"                  \
+        " UNION ALL SELECT watch, 0, 0, 0, count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"  \
         " FROM ledger INDEXED BY ledger_failing WHERE attempts > 0 GROUP BY watch"
 
 static bool take_tally(struct ledger *ledger, sqlite3_stmt *statement)
@@ -95,9 +96,10 @@ static bool take_tally(struct ledger *ledger, sqlite3_stmt *statement)
                 return false;
         tally->rows += (uint64_t)sqlite3_column_int64(statement, 1);
         tally->quarantined += (uint64_t)sqlite3_column_int64(statement, 2);
-        tally->failing.failing += (uint64_t)sqlite3_column_int64(statement, 3);
-        tally->failing.permanent += (uint64_t)sqlite3_column_int64(statement, 4);
-        tally->failing.throttled += (uint64_t)sqlite3_column_int64(statement, 5);
+        tally->crashed += (uint64_t)sqlite3_column_int64(statement, 3);
+        tally->failing.failing += (uint64_t)sqlite3_column_int64(statement, 4);
+        tally->failing.permanent += (uint64_t)sqlite3_column_int64(statement, 5);
+        tally->failing.throttled += (uint64_t)sqlite3_column_int64(statement, 6);
         return true;
 }
 

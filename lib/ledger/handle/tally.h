@@ -16,7 +16,7 @@ struct ledger;
 
 struct ledger_tally {
         struct ledger_tally *next;
-        uint64_t rows, quarantined;
+        uint64_t rows, quarantined, crashed;
         struct ledger_failing failing;
         char watch[]; /* that has or had rows */
 };

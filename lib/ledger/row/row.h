@@ -16,6 +16,9 @@ struct ledger_row {
         LEDGER_STATE(LEDGER_SMALL)
 };
 
+/* In failed_fingerprint: that of the content which is announced first. Over which one another replica crashed is not known here. */
+#define FINGERPRINT_FIRST UINT64_MAX
+
 /* How a row's last run ended, for people. The texts are borrowed; "" and 0 where nothing is known. */
 struct ledger_run {
         LEDGER_RUN(LEDGER_LENT)

@@ -334,7 +334,7 @@ static void test_after_a_release_nothing_is_held(void **state)
 
         (void)state;
         lead(&play);
-        election_step_down(&play.election, "b", true, play.now);
+        election_step_down(&play.election, "b", true, true, play.now);
         assert_no_ask(&play); /* what runs is not reaped */
         election_reaped(&play.election, play.now);
         ask = take_ask(&play, ASK_RECORD);
@@ -347,7 +347,7 @@ static void test_after_a_release_nothing_is_held(void **state)
                 election_answer(&play.election, &answer, play.now);
         }
         ask = take_ask(&play, ASK_RELEASE);
-        assert_true(ask.claim.released);
+        assert_true(ask.claim.released && ask.claim.late);
         assert_string_equal(ask.claim.successor, "b");
         assert_int_equal(ask.claim.epoch, SECONDS);
         answer_with(&play, &ask, OUTCOME_DONE);

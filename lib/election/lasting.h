@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What must outlive a leader, as lines of the leader record behind those of the election:
+ *
+ *      uninstalling SINCE USER
+ *      paused WATCH SINCE USER REASON
+ *      running WATCH KEY UID ALONE                 (begins only once the record has this line)
+ *      crashed WATCH KEY UID CRASHES UNTIL
+ *      doubtful WATCH KEY UID CRASHES UNTIL UNREAD
+ *
+ * Texts are percent-escaped, "-" is an empty one; times are microseconds since 1970; ALONE and UNREAD are 0 or 1. SINCE: when
+ * it was ordered; USER: by which UID; CRASHES: over this object, 0: it was in flight in one; UNTIL: the end of the quarantine or
+ * doubt, 0: none.
+ *
+ * Like the rest of the record these lines are foreign input. Lines of other releases, and damaged ones, are LASTING_OTHER.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define LASTING_MAX                                                                                         \
+        (24 * 1024) /* bytes of all lines that this release writes: a part of LEADER_RECORD_MAX */
+
+enum lasting_kind {
+        LASTING_UNINSTALL,
+        LASTING_PAUSE,
+        LASTING_RUN,
+        LASTING_CRASH,
+        LASTING_DOUBT,
+        LASTING_OTHER,
+};
+
+/* Of a line that was read, the texts are owned: lasting_done(). Those that its kind does not have are NULL. */
+struct lasting {
+        enum lasting_kind kind;
+        char *watch, *key, *uid;
+        char *reason;
+        uint64_t since, user;
+        uint64_t crashes, until;
+        uint64_t flag;    /* ALONE or UNREAD */
+        const char *line; /* as it stands in the text, without its end; borrowed */
+        size_t line_size;
+};
+
+/* The line at *at, which moves behind it. false: there is none, or (errno ENOMEM) no memory. */
+bool lasting_next(const char **at, struct lasting *ret);
+void lasting_write(struct text *text, const struct lasting *lasting); /* not LASTING_OTHER */
+void lasting_done(struct lasting *lasting);
+
+#define _cleanup_lasting_ _cleanup_(lasting_done)

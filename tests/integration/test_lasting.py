@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What outlives a leader, since the leader record has it: orders, and what the operator has crashed over."""
+import signal
+
+import pytest
+
+from harness import wait_until
+from harness.operator import MESSAGE_ID
+from harness.replicas import AT_ONCE, DURATION, LONG, TAKEN
+from harness.wait import SLOWNESS
+
+pytestmark = [pytest.mark.quiet, pytest.mark.slow,
+              pytest.mark.plain_only(reason="a lead lasts three times as long there, and test_replicas.py takes the same ways")]
+RECORD = {"resource": "leases", "name": "widgets.example.com", "verb": "patch"}
+NEXT = TAKEN / SLOWNESS
+
+
+def lines(replicas):
+    """Of the leader record, behind those of the election."""
+    text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    return [line for line in text.splitlines() if line.split()[0] in ("paused", "uninstalling", "running", "crashed", "doubtful")]
+
+
+def row(operator):
+    return operator.ctl.status()["watches"][0]
+
+
+def test_a_pause_outlives_its_leader(replicas, widgets):
+    replicas.add(2, LONG)
+    first, (second,) = replicas.leader()
+    first.wait_synced()
+    assert first.ctl.run("pause", "widgets", "--reason", "we look at 100 % of it").returncode == 0
+    assert [line.split()[:2] for line in lines(replicas)] == [["paused", "widgets"]]
+    widgets.create("a")
+    first.stop()
+    assert replicas.leader(AT_ONCE)[0] is second
+    second.wait_synced()
+    assert row(second)["pauseReason"] == "we look at 100 % of it"
+    assert second.logs(message_id=MESSAGE_ID["PAUSED"])
+    assert replicas.handler_of(second).count() == 0
+    assert second.ctl.run("resume", "widgets").returncode == 0
+    assert not lines(replicas)
+    replicas.handler_of(second).wait_finished(name="a")
+    first.start_ready()
+    member = wait_until(lambda: replicas.replica(first)["member"], "its name, after its restart over a ledger that is void")
+    assert second.ctl.run("step-down", member).returncode == 0
+    wait_until(lambda: replicas.leads(first), "the first one to lead again")
+    replicas.handler_of(first).wait_finished(name="a")
+    assert replicas.handler_of(first).count() == 1, "its ledger, with the pause, is void"
+
+
+def test_an_order_is_confirmed_once_the_record_has_it(replicas, devserver):
+    replicas.add(1)
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    devserver.fault(match=RECORD, status=503, times=0)
+    told = leader.ctl.run("pause", "widgets")
+    assert told.returncode == 70 and "the leader record could not be written so far" in told.stderr, told
+    assert row(leader)["pausedSince"] and not lines(replicas), "it is carried out all the same"
+    devserver.clear_faults()
+    wait_until(lambda: lines(replicas), "the record to have it")
+    assert replicas.leads(leader)
+
+
+def test_lines_of_others_stay(replicas):
+    replicas.add(2, LONG)
+    first, (second,) = replicas.leader()
+    leases = replicas.server.api.resource("coordination.k8s.io/v1", "leases", "default")
+    strange = "news of a later release\npaused of-another-watch 1 0 -\npaused widgets damaged\n"
+    second.stop()
+    first.stop()
+    text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    leases.merge_patch("widgets.example.com", {"metadata": {"annotations": {"widgets.example.com/leader": text + strange}}})
+    second.start_ready()
+    leader, _ = replicas.leader(among=[second])
+    leader.wait_synced()
+    assert leader.ctl.run("pause", "widgets").returncode == 0
+    text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    assert text.endswith(strange) and "\npaused widgets " in text
+
+
+POISON = """case $RECONCILED_NAME in w0) kill -KILL $PPID; sleep 60;; esac"""
+
+
+def test_crashes_are_counted_over_all_replicas(replicas, widgets):
+    """Each leads once or twice, and none of them alone has crashed often enough."""
+    replicas.add(3, LONG, behaviour=POISON, retry={"first": "1ms", "max": "10ms"})
+    leader, _ = replicas.leader()
+    for number in range(3):
+        widgets.create(f"w{number}")
+    counts = []
+    while counts[-1:] != [3]:  # the first time it may have run beside others, and then nobody is to blame
+        leader.wait_exit(70)
+        counts += [int(line.split()[4]) for line in lines(replicas) if line.startswith("crashed widgets default%2Fw0 ")]
+        dead = leader
+        leader, _ = replicas.leader(AT_ONCE, among=[operator for operator in replicas.operators if operator is not dead])
+        dead.start_ready()
+    assert counts in ([1, 2, 3], [0, 1, 2, 3]), counts
+    leader.wait_synced()
+    for number in range(1, 3):
+        replicas.handler_of(leader).wait_finished(name=f"w{number}")
+    assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
+    assert sum(len(handler.requests(name="w0")) for handler in replicas.handlers) == len(counts)
+    replicas.handler_of(leader).behave("")
+    told = leader.ctl.run("release", "widgets", "default/w0")
+    assert told.returncode == 0 and not any(line.startswith("crashed") for line in lines(replicas)), told
+    replicas.handler_of(leader).wait_finished(name="w0")
+    replicas.assert_no_overlap()
+
+
+def kill_during(replicas, leader, name, count):
+    """The whole operator, while a handler runs this object."""
+    replicas.handler_of(leader).wait_for(name=name, count=count)
+    leader.popen.send_signal(signal.SIGKILL)
+    leader.wait_exit(-signal.SIGKILL)
+
+
+def test_what_kills_everything_is_found_by_naming_it(replicas, widgets):
+    """Nobody is left who could say what ran: the next leader names what it runs, the one after it runs that alone, and counts."""
+    replicas.add(2, behaviour="case $RECONCILED_NAME in w0) sleep 60;; esac", retry={"first": "1ms", "max": "10ms"},
+                 quarantine={"after": 2})
+    leader, (other,) = replicas.leader()
+    for number in range(5):
+        widgets.create(f"w{number}")
+    runs = {leader: 0, other: 0}
+    for lead in ("not named", "named with others", "alone", "alone again"):
+        runs[leader] += 1
+        kill_during(replicas, leader, "w0", runs[leader])
+        named = [line.split()[2:] for line in lines(replicas) if line.startswith("running")]
+        of_it = [line for line in named if line[0] == "default%2Fw0"]
+        assert len(of_it) == (lead != "not named"), (lead, named)
+        if lead.startswith("alone"):
+            assert named == of_it and of_it[0][2] == "1", "nothing else runs"
+        leader, other = other, leader
+        assert replicas.leader(among=[leader])[0] is leader
+        other.start_ready()
+    leader.wait_synced()
+    for number in range(1, 5):
+        replicas.handler_of(leader).wait_finished(name=f"w{number}")
+    assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
+    wait_until(lambda: [line.split()[:3] for line in lines(replicas)] == [["crashed", "widgets", "default%2Fw0"]], "no run to be named")
+    replicas.assert_no_overlap()
+
+
+def test_many_first_runs_are_named_in_few_writes(replicas, widgets):
+    names = [f"w{number % 5}" if number < 5 else f"many-{number}" for number in range(300)]
+    replicas.add(2)
+    for handler in replicas.handlers:
+        handler.behave("")
+    for name in names:
+        widgets.create(name)
+    leader, (other,) = replicas.leader()
+    replicas.handler_of(leader).wait_finished(count=300)
+    leader.popen.kill()
+    leader.wait_exit(-signal.SIGKILL)
+    assert replicas.leader()[0] is other
+    replicas.handler_of(other).wait_finished(count=300, deadline=60)
+    wait_until(lambda: not lines(replicas), "no run to be named")
+    writes = replicas.server.requests(lambda request: request.get("resource") == "leases" and request.get("verb") == "patch" and
+                                      request.get("name") == "widgets.example.com")
+    assert 2 < len(writes) < 150, "each has several runs"
+    widgets.create("later")
+    replicas.handler_of(other).wait_finished(name="later")
+    assert not lines(replicas)
+
+
+def test_an_uninstallation_outlives_its_leader(replicas, widgets):
+    replicas.add(2, LONG, finalizer=True)
+    first, (second,) = replicas.leader()
+    widgets.create("a")
+    replicas.handler_of(first).wait_finished(name="a")
+    assert widgets.get("a")["metadata"]["finalizers"]
+    assert first.ctl.run("uninstall", "--yes").returncode == 0
+    assert not widgets.get("a")["metadata"].get("finalizers")
+    first.stop()
+    assert replicas.leader(AT_ONCE)[0] is second
+    second.wait_synced()
+    widgets.create("b")
+    assert second.logs(message_id=MESSAGE_ID["UNINSTALLING"])
+    assert second.ctl.run("uninstall", "--yes").returncode == 0
+    assert not any(widget["metadata"].get("finalizers") for widget in widgets.list()["items"])
+    assert second.ctl.run("uninstall", "--cancel", "--yes").returncode == 0
+    replicas.leader(AT_ONCE)
+    wait_until(lambda: all(widget["metadata"].get("finalizers") for widget in widgets.list()["items"]), "finalizers")
+    assert not lines(replicas)
+
+
+def test_a_failure_releases_the_lead(replicas, widgets):
+    """All that ran is reaped, so another replica leads at once; what was on its way may arrive all the same."""
+    replicas.add(2, LONG, behaviour=POISON)
+    leader, (other,) = replicas.leader()
+    widgets.create("w1")
+    replicas.handler_of(leader).wait_finished(name="w1")
+    other.stop()
+    widgets.create("w0")
+    leader.wait_exit(70)
+    assert "\nlate\n" in replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    replicas.handler_of(other).behave("")
+    other.start_ready()
+    assert replicas.leader(AT_ONCE, among=[other])[0] is other
+    replicas.handler_of(other).wait_finished(name="w1")
+    epoch = str(replicas.replica(other)["epoch"])
+    wait_until(lambda: widgets.get("w1")["metadata"]["annotations"]["widgets.example.com/epoch"] == epoch, "its mark")
+    assert "released after a failure" in other.logs(message_id=MESSAGE_ID["LEAD_GAINED"])[0]["message"]
