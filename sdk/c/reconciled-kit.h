@@ -2,7 +2,8 @@
 #ifndef RECONCILED_KIT_H
 #define RECONCILED_KIT_H
 /*
- * Handlers of reconciled in C: docs/kits.md. Build reconciled-kit.c and reconciled-kit-json.c with your own source.
+ * Handlers of reconciled in C: docs/kits.md. Build reconciled-kit.c and reconciled-kit-json.c with your own source,
+ * and with -pthread.
  *
  *     static struct rk_value *widget(struct rk_request *request)
  *     {
@@ -23,11 +24,11 @@
  *     }
  *
  * The same program is a handler for `exec` and for `serve`: a request with an id asks for one line and goes on, a
- * request without one is the only one. It answers one after the other: leave `handler.parallel` out of the configuration,
- * and have more `workers`.
+ * request without one is the only one. It answers one after the other; rk_serve_parallel() runs the functions in threads,
+ * for different objects.
  *
  * Memory: values and texts belong to the request and go when its answer is written. Nothing is to be freed. Without
- * memory the process ends.
+ * memory the process ends. A request and its values belong to one thread.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,6 +78,15 @@ struct rk_handler {
  * to standard output from here on goes to standard error, and standard input is empty. */
 int rk_serve(const struct rk_handler *handler);
 
+/* As rk_serve(), and answers up to `parallel` requests at once (1 to 128), where handler.parallel of the configuration
+ * sends as many. With 1 the functions run in the main thread. With more they run in threads, for different objects, and
+ * must be fit for that: what they share needs a lock, and strtok(), setenv() or a client library may be unfit. rk_serve()
+ * is for all other handlers.
+ *
+ * A crash or exit() ends the process, and the operator asks for each of its requests again, alone. With SIGTERM the
+ * process ends when the requests in work have their answers; the function may not return then. */
+int rk_serve_parallel(const struct rk_handler *handler, int parallel);
+
 /* ---- failures: answers, too */
 
 /* This run has failed and is tried again after `retry_after_msec`, or, for 0, after the object's backoff. */
@@ -88,7 +98,8 @@ __attribute__((format(printf, 3, 4))) struct rk_value *rk_temporary(struct rk_re
 __attribute__((format(printf, 2, 3))) struct rk_value *rk_permanent(struct rk_request *request,
                                                                     const char *format, ...);
 
-/* ---- logging: each line is a record of the operator's log, which has the object's fields already */
+/* ---- logging: each line is a record of the operator's log, which has the object's fields already. In the threads of
+ * rk_serve_parallel() each line begins with the object's key: the operator cannot know whose line it is. */
 
 __attribute__((format(printf, 1, 2))) void rk_info(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void rk_warning(const char *format, ...);

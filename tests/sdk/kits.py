@@ -45,7 +45,7 @@ class Built:
     page: list  # the command of that section's handler, in the folder where it was built
     hour: str = "3600000ms"  # as that handler says it
     without: tuple = ()  # expectations that its language has nothing for
-    parallel: tuple = ()  # arguments with which its probe answers several requests at once; None: it cannot
+    parallel: tuple = ()  # arguments with which its probe answers several requests at once
 
 
 def build_python(folder):
@@ -79,7 +79,8 @@ def build_go(folder):
 
 def build_c(folder):
     """With the sanitizers, and each warning an error."""
-    kit, strict = folder / "sdk/c", ["-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wwrite-strings", "-Werror"]
+    kit = folder / "sdk/c"
+    strict = ["-std=c11", "-O1", "-pthread", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wwrite-strings", "-Werror"]
     run(["cc", *strict, "-fsanitize=address,undefined", "-fno-sanitize-recover", "-shared", "-fPIC", "-o", folder / "libkit.so",
          kit / "reconciled-kit.c", kit / "reconciled-kit-json.c"])
     example = kit / "example"
@@ -89,7 +90,7 @@ def build_c(folder):
         run(["cc", *strict, "-fsanitize=address,undefined", f"-I{kit}", "-o", folder / target, *given, folder / "libkit.so",
              f"-Wl,-rpath,{folder}"])
     return Built(folder, [str(folder / "probe")], [str(folder / "website")], [str(folder / "website-test")], folder, {}, {}, "C",
-                 ["./handler"], without=("crash",), parallel=None)
+                 ["./handler"], without=("crash",), parallel=("parallel",))
 
 
 def build_rust(folder):

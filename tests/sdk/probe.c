@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* environ */
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +140,12 @@ static struct rk_value *do_wait(struct rk_request *request, const struct rk_valu
         return rk_build(request, "{'message': %s}", text);
 }
 
+static struct rk_value *do_exit(struct rk_request *request, const struct rk_value *spec)
+{
+        (void)request, (void)spec;
+        exit(70);
+}
+
 /* What only this language can do wrong, or has. */
 
 static struct rk_value *do_list(struct rk_request *request, const struct rk_value *spec)
@@ -197,7 +204,8 @@ static struct rk_value *reconcile(struct rk_request *request)
                      {"temporary", do_temporary}, {"backoff", do_backoff},
                      {"permanent", do_permanent}, {"half", do_half},
                      {"text", do_text},           {"attempt", do_attempt},
-                     {"wait", do_wait},           {"list", do_list},
+                     {"wait", do_wait},           {"held", do_wait},
+                     {"exit", do_exit},           {"list", do_list},
                      {"echo", do_echo},           {"template", do_template},
                      {"program", do_program},     {"sum", do_sum}};
         const struct rk_value *spec = rk_get(request->object, "spec");
@@ -230,10 +238,11 @@ static struct rk_value *prepare(struct rk_request *request)
 int main(int argc, char **argv)
 {
         const struct rk_schedule schedules[] = {{"nightly", nightly}, {NULL, NULL}};
+        const struct rk_handler all = {
+                .reconcile = reconcile, .finalize = finalize, .startup = prepare, .schedules = schedules};
+        const char *what = argc > 1 ? argv[1] : "";
 
-        (void)argv;
-        if (argc > 1)
+        if (strcmp(what, "schedules") == 0)
                 return rk_serve(&(struct rk_handler){.schedules = schedules});
-        return rk_serve(&(struct rk_handler){
-                .reconcile = reconcile, .finalize = finalize, .startup = prepare, .schedules = schedules});
+        return strcmp(what, "parallel") == 0 ? rk_serve_parallel(&all, 4) : rk_serve(&all);
 }
