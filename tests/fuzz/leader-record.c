@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "election/lasting.h"
 #include "election/leader-record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,6 +39,30 @@ static int read_any(const char *text, size_t size, struct leader_record *record)
         return r;
 }
 
+/* What is ours is written in one form, and read from that as it was. */
+static void check_lasting(const char *lines)
+{
+        struct lasting line, back;
+
+        while (lasting_next(&lines, &line)) {
+                struct text text = TEXT_EMPTY, again = TEXT_EMPTY;
+                const char *at;
+
+                if (line.kind == LASTING_OTHER)
+                        continue;
+                lasting_write(&text, &line);
+                at = text.data;
+                if (!at || !lasting_next(&at, &back) || back.kind != line.kind || *at)
+                        abort();
+                lasting_write(&again, &back);
+                assert(again.size == text.size && memcmp(again.data, text.data, text.size) == 0);
+                lasting_done(&back);
+                lasting_done(&line);
+                text_done(&text);
+                text_done(&again);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct leader_record record, again;
@@ -55,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         abort();
                 assert(leader_member_is(&record.claim.holder, &again.claim.holder) &&
                        record.claim.epoch == again.claim.epoch);
+                if (record.rest)
+                        check_lasting(record.rest);
                 leader_record_done(&again);
                 leader_record_done(&record);
         }

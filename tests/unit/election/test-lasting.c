@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of the leader record that outlive a leader: written and read again, and what is not of this form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "election/lasting.h"
+
+static struct lasting read_one(const char *text)
+{
+        struct lasting line;
+        const char *at = text;
+
+        assert_true(lasting_next(&at, &line));
+        assert_true(*at == '\0');
+        return line;
+}
+
+static void assert_same_text(const char *a, const char *b)
+{
+        if (a && b)
+                assert_string_equal(a, b);
+        else
+                assert_true(!a && !b);
+}
+
+static void test_lines_survive(void **state)
+{
+        const struct {
+                const char *text;
+                struct lasting lasting;
+        } line[] = {
+                {"uninstalling 1795814018571686 1000\n",
+                 {.kind = LASTING_UNINSTALL, .since = 1795814018571686, .user = 1000}},
+                {"paused widgets 7 0 we%20look%20at%20100%20%25%0Aof%20it\n",
+                 {.kind = LASTING_PAUSE,
+                  .watch = (char[]){"widgets"},
+                  .since = 7,
+                  .reason = (char[]){"we look at 100 %\nof it"}}},
+                {"paused widgets 7 0 -\n",
+                 {.kind = LASTING_PAUSE, .watch = (char[]){"widgets"}, .since = 7, .reason = (char[]){""}}},
+                {"paused %2D 7 0 a-\n",
+                 {.kind = LASTING_PAUSE, .watch = (char[]){"-"}, .since = 7, .reason = (char[]){"a-"}}},
+                {"running w default%2Fa u 1\n",
+                 {.kind = LASTING_RUN,
+                  .watch = (char[]){"w"},
+                  .key = (char[]){"default/a"},
+                  .uid = (char[]){"u"},
+                  .flag = 1}},
+                {"crashed w system%3An%C3%A9 u 3 999999999999999999\n",
+                 {.kind = LASTING_CRASH,
+                  .watch = (char[]){"w"},
+                  .key = (char[]){"system:n\xc3\xa9"},
+                  .uid = (char[]){"u"},
+                  .crashes = 3,
+                  .until = UINT64_C(999999999999999999)}},
+                {"doubtful w a u 1 5 0\n",
+                 {.kind = LASTING_DOUBT,
+                  .watch = (char[]){"w"},
+                  .key = (char[]){"a"},
+                  .uid = (char[]){"u"},
+                  .crashes = 1,
+                  .until = 5}},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(line); i++) {
+                _cleanup_text_ struct text text = TEXT_EMPTY;
+                struct lasting back;
+
+                lasting_write(&text, &line[i].lasting);
+                assert_string_equal(text.data, line[i].text);
+                back = read_one(text.data);
+                assert_int_equal(back.kind, line[i].lasting.kind);
+                assert_same_text(back.watch, line[i].lasting.watch);
+                assert_same_text(back.key, line[i].lasting.key);
+                assert_same_text(back.uid, line[i].lasting.uid);
+                assert_same_text(back.reason, line[i].lasting.reason);
+                assert_true(back.since == line[i].lasting.since && back.user == line[i].lasting.user &&
+                            back.crashes == line[i].lasting.crashes && back.until == line[i].lasting.until &&
+                            back.flag == line[i].lasting.flag);
+                lasting_done(&back);
+        }
+}
+
+/* They stay as they are: nobody acts on them. */
+static void test_what_is_no_line_of_ours(void **state)
+{
+        static const char *const other[] = {
+                "paused\n",
+                "paused widgets 7 0\n",
+                "paused widgets 7 0 a b\n",
+                "paused widgets 7 0 a \n",
+                "paused widgets 07 0 a\n",
+                "paused widgets -7 0 a\n",
+                "paused widgets 7  a\n",
+                "paused  7 0 a\n",
+                "paused w%2 7 0 a\n",
+                "paused w%zz 7 0 a\n",
+                "paused w%00 7 0 a\n",
+                "paused w%2f 7 0 a\n",
+                "running w a u 2\n",
+                "running w a u\n",
+                "crashed w a u 1 1000000000000000000\n",
+                "of a later release\n",
+                "Paused widgets 7 0 -\n",
+                "x",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(other); i++) {
+                struct lasting line = read_one(other[i]);
+
+                assert_int_equal(line.kind, LASTING_OTHER);
+                assert_true(!line.watch && !line.key && !line.uid && !line.reason);
+                assert_int_equal(line.line_size, strcspn(other[i], "\n"));
+                assert_ptr_equal(line.line, other[i]);
+        }
+}
+
+static void test_several(void **state)
+{
+        const char *at = "running w a u 0\nnews\nrunning w b u 1\n";
+        static const enum lasting_kind kind[] = {LASTING_RUN, LASTING_OTHER, LASTING_RUN};
+        struct lasting line;
+        size_t count = 0;
+
+        (void)state;
+        while (lasting_next(&at, &line)) {
+                assert_int_equal(line.kind, kind[count++]);
+                lasting_done(&line);
+        }
+        assert_int_equal(count, 3);
+        at = "";
+        assert_false(lasting_next(&at, &line));
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_lines_survive),
+                cmocka_unit_test(test_what_is_no_line_of_ours),
+                cmocka_unit_test(test_several),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
