@@ -148,6 +148,7 @@ static void fill(struct rk_request *request)
         request->attempt = rk_integer(rk_get(whole, "attempt"), 1);
         request->last_error = rk_text(rk_get(whole, "lastError"), "");
         request->watch = rk_text(rk_get(whole, "watch"), "");
+        request->epoch = rk_integer(rk_get(whole, "epoch"), 0);
         request->children = rk_get(whole, "children");
         request->related = rk_get(whole, "related");
         request->object = rk_get(whole, "object");

@@ -45,6 +45,7 @@ struct rk_request {
         long long attempt;
         const char *last_error;
         const char *watch;
+        long long epoch; /* with several replicas: of the one that leads */
         const struct rk_value *children;
         const struct rk_value *related;
         const struct rk_value *object;

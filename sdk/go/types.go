@@ -26,6 +26,9 @@ type Request struct {
 
 	Watch string `json:"watch"`
 
+	// With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one.
+	Epoch int64 `json:"epoch,omitempty"`
+
 	// What the object owns, of the kinds that the watch `owns`.
 	Children []Object `json:"children,omitempty"`
 

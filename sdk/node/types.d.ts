@@ -20,6 +20,8 @@ export interface Request {
   /** What the attempt before failed with; empty when there was none. */
   lastError: string;
   watch: string;
+  /** With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one. */
+  epoch?: number;
   /** What the object owns, of the kinds that the watch `owns`. */
   children?: KubernetesObject[];
   /** What the object may depend on, of the kinds that the watch names as `related`. */

@@ -24,7 +24,8 @@ def test_one_leads_and_the_others_wait(replicas, widgets):
     replicas.add(3, LONG)
     leader, others = replicas.leader()
     widgets.create("a")
-    replicas.handler_of(leader).wait_finished(name="a")
+    request = replicas.handler_of(leader).wait_finished(name="a")
+    assert request.body["epoch"] == replicas.replica(leader)["epoch"] == int(request.environment["RECONCILED_EPOCH"])
     for other in others:
         wait_until(lambda: replicas.replica(other)["leader"] == replicas.replica(leader)["member"], "the name of the leader")
         assert {process.program for process in other.children()} == {"reconciled-spawner", "reconciled-credential", "reconciled-lease"}
@@ -258,10 +259,13 @@ def test_a_lease_of_somebody_else_is_left_alone(replicas, operator):
     assert leases.get("widgets.example.com")["spec"]["holderIdentity"] == "another-program"
 
 
-def test_what_an_operator_without_replicas_has_no_use_for(devserver, operator, handler):
+def test_what_an_operator_without_replicas_has_no_use_for(devserver, operator, handler, widgets):
     operator.configure(devserver, [watch("widgets", handler)])
     operator.start_ready()
     assert "replica" not in operator.ctl.status() and not operator.children("lease")
+    widgets.create("a")
+    request = handler.wait_finished(name="a")
+    assert "epoch" not in request.body and "RECONCILED_EPOCH" not in request.environment
     refused = operator.ctl.run("step-down")
     assert refused.returncode == 70 and "no `replicas`" in refused.stderr
 

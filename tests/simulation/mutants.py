@@ -200,6 +200,8 @@ MUTANTS = {
                                            "        return since + part(election, ELECTION_KILL);"),
     "life begins with the runs of the former one": (ELECTION, ".state = ELECTION_ENDING,", ".state = ELECTION_FOLLOWING,"),
     "successor waits as others do": (ELECTION, "!is_successor && (claim", "(claim"),
+    "order is not tried again": (ELECTION, "election->must_note || (kind == ASK_RESTORE && !is_done)", "election->must_note"),
+    "order is written with the next proof": (ELECTION, " || must_touch(election) || election->must_note)", " || must_touch(election))"),
     "leader does not restore its record": (ELECTION, "plan = (struct plan){now, ASK_RESTORE};", ";"),
 }
 # Not always found within a million steps: these need luck, or --steps.

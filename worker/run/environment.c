@@ -19,7 +19,7 @@ static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC
 /* Used where the operator has no PATH (a container's first process): a shell would use the same. */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#define RUN_VARIABLES 6 /* of one run */
+#define RUN_VARIABLES 7 /* of one run, at most */
 
 static int add_variable(char **environment, size_t *count, const char *name, const char *value)
 {
@@ -123,13 +123,14 @@ char *const *environment_build(const struct run *run)
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
         char *const *of_watch = environment_of_watch(run->watch);
         size_t count = run->watch->environment_count;
-        char attempt[24], **environment;
+        char attempt[24], epoch[24], **environment;
 
         environment = of_watch ? calloc(count + RUN_VARIABLES + 1, sizeof(char *)) : NULL;
         if (!environment)
                 return NULL;
         memcpy((void *)environment, of_watch, count * sizeof(char *));
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
+        snprintf(epoch, sizeof(epoch), "%" PRIu64, run->worker->lead.epoch);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
             add_variable(environment, &count, "RECONCILED_ACTION",
                          run_told_action(run->action, run->watch->config->own_action)) < 0 ||
@@ -137,7 +138,9 @@ char *const *environment_build(const struct run *run)
             add_variable(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
             add_variable(environment, &count, "RECONCILED_NAME", name) < 0 ||
             add_variable(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
-            add_variable(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
+            add_variable(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0 ||
+            (run->worker->lead.epoch > 0 &&
+             add_variable(environment, &count, "RECONCILED_EPOCH", epoch) < 0)) {
                 environment_free(run->watch, environment);
                 return NULL;
         }

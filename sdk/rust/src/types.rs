@@ -19,6 +19,8 @@ pub struct Request {
     /// What the attempt before failed with; empty when there was none.
     pub last_error: String,
     pub watch: String,
+    /// With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one.
+    pub epoch: Option<i64>,
     /// What the object owns, of the kinds that the watch `owns`.
     pub children: Vec<Value>,
     /// What the object may depend on, of the kinds that the watch names as `related`.
@@ -37,6 +39,7 @@ impl From<&Value> for Request {
             attempt: value.get("attempt").as_i64().unwrap_or(1),
             last_error: value.get("lastError").as_str().unwrap_or_default().to_string(),
             watch: value.get("watch").as_str().unwrap_or_default().to_string(),
+            epoch: value.get("epoch").as_i64(),
             children: value.get("children").as_list().to_vec(),
             related: value.get("related").as_list().to_vec(),
             object: value.get("object").clone(),
