@@ -9,7 +9,7 @@ import yaml
 from harness.cluster import assets
 from harness.setup import SOURCE
 
-MANIFESTS = ["deployment.yaml", "statefulset.yaml"]
+MANIFESTS = ["deployment.yaml", "replicas.yaml", "statefulset.yaml"]
 
 
 def documents(name):
@@ -31,10 +31,15 @@ def test_the_server_takes_it(cluster, widgets_namespace, name):
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_one_pod_at_a_time_and_closed(name):
-    workload = documents(name)[-1]
-    assert workload["spec"]["replicas"] == 1
-    assert workload["kind"] == "StatefulSet" or workload["spec"]["strategy"] == {"type": "Recreate"}
+def test_one_pod_at_a_time_or_replicas_and_closed(name):
+    workload = next(each for each in documents(name) if each["kind"] in ("Deployment", "StatefulSet"))
+    if name == "replicas.yaml":
+        budget = documents(name)[-1]
+        assert workload["spec"]["replicas"] == 2 and budget["spec"]["minAvailable"] == 1
+        assert budget["spec"]["selector"] == workload["spec"]["selector"]
+    else:
+        assert workload["spec"]["replicas"] == 1
+        assert workload["kind"] == "StatefulSet" or workload["spec"]["strategy"] == {"type": "Recreate"}
     pod = workload["spec"]["template"]["spec"]
     container, = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] and container["securityContext"] == {
