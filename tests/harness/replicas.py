@@ -13,8 +13,8 @@ class Replicas:
     """operators, each with a handler of its own. A handler holds a lock on its object for as long as anything of it lives: one that
     finds it locked writes to `overlaps`."""
 
-    def __init__(self, devserver, make_operator, make_handler, sandbox, widgets):
-        self.server, self.widgets = devserver, widgets
+    def __init__(self, devserver, make_operator, make_handler, sandbox, widgets, namespace="default"):
+        self.server, self.widgets, self.namespace = devserver, widgets, namespace
         self.make_operator, self.make_handler = make_operator, make_handler
         self.folder = sandbox.subfolder("locks", mode=0o755)
         self.overlaps = self.folder / "overlaps"
@@ -28,7 +28,7 @@ class Replicas:
             operator, handler = self.make_operator(), self.make_handler()
             handler.behave(self.locks + behaviour)
             operator.configure(self.server, [watch("widgets", handler, **options)], stop={"grace": grace},
-                               replicas={"namespace": "default", "duration": f"{duration * 1000:.0f}ms"})
+                               replicas={"namespace": self.namespace, "duration": f"{duration * 1000:.0f}ms"})
             self.operators.append(operator)
             self.handlers.append(handler)
             operator.start_ready()
@@ -63,7 +63,7 @@ class Replicas:
         assert all(request.exit_code in (0, None) for handler in self.handlers for request in handler.requests()), "a lock was missing"
 
     def lease(self, name="widgets.example.com"):
-        return self.server.api.resource("coordination.k8s.io/v1", "leases", "default").get(name)
+        return self.server.api.resource("coordination.k8s.io/v1", "leases", self.namespace).get(name)
 
     def writes(self, since=0):
         """Writes to widgets that the server has carried out."""
