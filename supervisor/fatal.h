@@ -14,7 +14,8 @@ struct child_slot;
 struct supervisor;
 
 struct supervisor_end {
-        bool pending;                   /* teardown_begin() is to be called */
+        bool pending;    /* teardown_begin() is to be called */
+        bool was_killed; /* a process that runs no handler, by SIGKILL: maybe for what a handler has done */
         const struct child_slot *child; /* its object is to blame; NULL: no object is */
         struct slot_view view;          /* the object that it was at */
         struct assignment *run;         /* of a worker: the run of this object; NULL: it was at none */

@@ -157,9 +157,23 @@ static bool write_lasting_line(struct writer *writer, const struct lasting *line
         return false;
 }
 
-static void write_orders(struct writer *writer)
+/* Bytes of each reason: of many pauses, the reasons are shortened before any of the lines is left out. */
+static size_t reason_size(const struct controller *controller)
+{
+        size_t paused = 1, size;
+
+        FOREACH_WATCH(watch, controller)
+                paused += watch->paused_realtime > 0;
+        size = LASTING_MAX / 2 / 3 / paused; /* a byte becomes three, as it is escaped */
+        return size < REASON_MAX ? size : REASON_MAX;
+}
+
+/* false: there is no place for all of them. */
+static bool write_orders(struct writer *writer)
 {
         const struct controller *controller = &writer->supervisor->controller;
+        size_t size = reason_size(controller);
+        bool fits = true;
 
         if (controller->uninstall.active)
                 write_lasting_line(writer, &(struct lasting){.kind = LASTING_UNINSTALL,
@@ -170,14 +184,16 @@ static void write_orders(struct writer *writer)
 
                 if (watch->paused_realtime == 0)
                         continue;
-                snprintf(reason, sizeof(reason), "%s", watch->pause_reason ? watch->pause_reason : "");
+                snprintf(reason, size + 1, "%s", watch->pause_reason ? watch->pause_reason : "");
                 utf8_clean(reason);
-                write_lasting_line(writer, &(struct lasting){.kind = LASTING_PAUSE,
-                                                             .watch = watch->config->name,
-                                                             .since = watch->paused_realtime,
-                                                             .user = watch->paused_by,
-                                                             .reason = reason});
+                fits = write_lasting_line(writer, &(struct lasting){.kind = LASTING_PAUSE,
+                                                                    .watch = watch->config->name,
+                                                                    .since = watch->paused_realtime,
+                                                                    .user = watch->paused_by,
+                                                                    .reason = reason}) &&
+                       fits;
         }
+        return fits;
 }
 
 static bool write_run(struct writer *writer, const struct assignment *given)
@@ -272,7 +288,7 @@ static int send_lasting(struct supervisor *supervisor, bool always, bool is_over
         _cleanup_free_ char *lines = NULL;
         int r;
 
-        write_orders(&writer);
+        lasting->lacks_orders = !write_orders(&writer);
         if (!is_over) {
                 write_runs(&writer, true);
                 write_runs(&writer, false);

@@ -10,6 +10,7 @@
 #include "base/exit-code.h"
 #include "controller/due/doubt.h"
 #include "controller/run/blame.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "os/descendants.h"
 #include "supervisor/control/tell-gateway.h"
@@ -128,6 +129,8 @@ static void blame(struct supervisor *supervisor)
         const struct supervisor_end *end = &supervisor->end;
         struct controller *controller = &supervisor->controller;
 
+        if (end->was_killed)
+                last_life_suspect_runs(controller);
         if (!end->child)
                 return;
         if (end->child->process.role == ROLE_WORKER)

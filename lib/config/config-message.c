@@ -82,6 +82,13 @@ static bool list_kinds(const struct config_watch *config, struct record_watch *r
         return done;
 }
 
+/* Whose notes are no reason to run; "": a run knows its own writes. It does not know those of another watch; nor those of a run
+ * in which a replica died: the epoch that it wrote would end the backoff of an object that kills all. */
+static const char *notes_of(const struct config *config, const struct config_watch *watch)
+{
+        return watch->shared || config->replicas ? config->operator_name : "";
+}
+
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret)
 {
@@ -106,7 +113,7 @@ void config_watcher_message(const struct config *config, const struct config_wat
                 .related = watch->is_related,
                 .owner_kind = owner ? owner->kind : "",
                 .finalizers = watch->finalizers,
-                .shared = watch->shared ? config->operator_name : "",
+                .shared = notes_of(config, watch),
                 .conditions = watch->conditions,
                 .holds = watch->finalizer,
                 .releases = config_releases(watch),
@@ -163,7 +170,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .finalizers = config->finalizers,
                 .children_key = config->children_key,
                 .patched_key = config->patched_key,
-                .shared = config->shared ? whole->operator_name : "",
+                .shared = notes_of(whole, config),
                 .conditions = config->conditions,
                 .namespace = config_strings(config->namespace, config->shared ? config->namespace_count : 0),
                 .namespace_count = config->shared ? config->namespace_count : 0,

@@ -22,7 +22,8 @@
 /* Which notes on an object are no reason to run. A text that is NULL counts as "". */
 struct bookkeeping {
         const char *finalizers; /* the watch's own, with commas between them, which never count */
-        const char *shared;     /* the operator's name where several of its watches may have the object: then
+        const char *
+                shared; /* the operator's name where several of its watches, or replicas, may have the object: then
                                    nothing counts that any of them notes; "" = there is one watch */
         const char *conditions; /* likewise: types of conditions, with commas between them (TRIGGER_ANY) */
 };

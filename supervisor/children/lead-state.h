@@ -18,10 +18,11 @@ struct supervisor_lasting { /* supervisor/lead-lasting.h */
         uint64_t serial, recorded; /* of these, and of those that the record has */
         uint64_t sent_boottime;
         sd_event_source *timer;
-        bool is_due;     /* something may have changed */
-        bool is_ordered; /* ... and somebody waits for it to be written */
-        bool names_runs; /* it is unknown what was in flight when the last leader died */
-        bool is_full;    /* not all of it could be sent; told */
+        bool is_due;       /* something may have changed */
+        bool is_ordered;   /* ... and somebody waits for it to be written */
+        bool names_runs;   /* it is unknown what was in flight when the last leader died */
+        bool is_full;      /* not all of it could be sent; told */
+        bool lacks_orders; /* ... nor all orders */
 };
 
 struct supervisor_lead {

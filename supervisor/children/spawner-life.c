@@ -34,17 +34,21 @@ void describe_exit(struct supervisor *supervisor, int status, char *buffer, size
 }
 
 /* While the operator stops, no process is started, unless it begins again after that. */
-static void spawner_exited(struct supervisor *supervisor, const char *how)
+static void spawner_exited(struct supervisor *supervisor, const char *how, bool was_killed)
 {
         bool needed = supervisor->phase <= PHASE_RUNNING || supervisor->reload.restarting;
+        bool is_first = supervisor->phase != PHASE_TEARDOWN;
         int pid = spawner_pid();
 
         spawner_ended();
-        if (needed)
+        if (needed) {
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "the spawner (pid %d) %s", pid,
                                  how);
-        else if (supervisor->phase != PHASE_TEARDOWN)
+                if (is_first)
+                        supervisor->end.was_killed = was_killed;
+        } else if (supervisor->phase != PHASE_TEARDOWN) {
                 log_warning("the spawner (pid %d) %s", pid, how);
+        }
 }
 
 void spawner_died(struct supervisor *supervisor, int status)
@@ -52,7 +56,7 @@ void spawner_died(struct supervisor *supervisor, int status)
         char how[128];
 
         describe_exit(supervisor, status, how, sizeof(how));
-        spawner_exited(supervisor, how);
+        spawner_exited(supervisor, how, WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static void spawner_reap(struct supervisor *supervisor)

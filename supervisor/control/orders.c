@@ -26,7 +26,12 @@ int order_recorded(struct control_peer *peer)
         if (peer->order.serial == 0 || peer->order.serial > peer->supervisor->lead.lasting.recorded)
                 return 0;
         answer.size = strlen(answer.data);
-        r = peer_send(peer, &answer);
+        r = peer->supervisor->lead.lasting.lacks_orders
+                    ? peer_refuse(
+                              peer,
+                              "the order is carried out, but the leader record has no place for all orders: another "
+                              "replica that leads may not know of it")
+                    : peer_send(peer, &answer);
         peer_drop_order(peer);
         return r;
 }

@@ -355,3 +355,24 @@ def test_a_suspect_of_a_death_by_force_runs_soon_beside_a_crowd(devserver, opera
     operator.start_ready().wait_synced()
     handler.wait_for(name="quiet", count=2, deadline=10)  # of a minute that it would wait otherwise
     operator.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", ["watcher", "spawner", "credential"])
+def test_a_handler_that_kills_another_process_is_found(configured, operator, handler, widgets, process):
+    """What ran then is suspected, runs alone the next time, and is counted."""
+    handler.behave(f"""case $RECONCILED_NAME in poison) kill -KILL $(pgrep -u $(id -u) -f reconciled-{process}); sleep 60;; esac""")
+    configured()
+    widgets.create("poison")
+    for name in ("a", "b"):
+        widgets.create(name)
+    crash(operator)
+    for _ in range(3):
+        if not quarantined(operator):
+            crash(operator)
+    assert quarantined(operator)
+    operator.start_ready().wait_synced()
+    for name in ("a", "b"):
+        handler.wait_finished(name=name)
+    assert [entry["key"] for entry in operator.ctl.status()["quarantine"]] == ["default/poison"]
+    assert len(handler.requests(name="poison")) in (3, 4)

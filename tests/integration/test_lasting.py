@@ -202,3 +202,30 @@ def test_a_failure_releases_the_lead(replicas, widgets):
     epoch = str(replicas.replica(other)["epoch"])
     wait_until(lambda: widgets.get("w1")["metadata"]["annotations"]["widgets.example.com/epoch"] == epoch, "its mark")
     assert "released after a failure" in other.logs(message_id=MESSAGE_ID["LEAD_GAINED"])[0]["message"]
+
+
+def test_a_quarantine_outlives_the_lead_of_its_own_replica(replicas, widgets):
+    """Each lead that was not released writes its epoch to the object, before its handler runs: that is no change."""
+    replicas.add(1, behaviour="case $RECONCILED_NAME in w0) sleep 60;; esac", retry={"first": "1ms", "max": "10ms"},
+                 quarantine={"after": 2})
+    leader, _ = replicas.leader()
+    widgets.create("w0")
+    for runs in (1, 2, 3):
+        kill_during(replicas, leader, "w0", runs)
+        leader.start_ready()
+        replicas.leader()
+    leader.wait_synced()
+    widgets.create("w1")
+    replicas.handler_of(leader).wait_finished(name="w1")
+    assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
+    assert len(replicas.handler_of(leader).requests(name="w0")) == 3
+
+
+def test_a_long_reason_is_shortened(replicas):
+    replicas.add(1)
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    reason = "ä" * 500
+    assert leader.ctl.run("pause", "widgets", "--reason", reason).returncode == 0
+    line, = lines(replicas)
+    assert 500 < len(line) < 1000 and line.split()[4].startswith("%C3%A4")

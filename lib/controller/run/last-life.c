@@ -2,11 +2,13 @@
 #include "controller/run/last-life.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "config/config-watch.h"
 #include "controller/due/next-attempt.h"
 #include "controller/effects.h"
 #include "controller/run/blame.h"
+#include "ipc/run-reason.h"
 #include "object/child-kinds.h"
 #include "queue/look.h"
 
@@ -19,7 +21,7 @@ static int suspect(struct controller *controller, const struct config_watch *con
         row->crashed_realtime = ledger_time(controller);
         if (counts) {
                 r = blame_object(controller, config, note->key, note->uid, note->fingerprint,
-                                 "the whole operator was killed while it ran, alone");
+                                 "the operator was killed while it ran, alone");
                 ledger_row_done(row);
                 if (r >= 0)
                         r = ledger_get(controller->ledger, note->watch, note->key, note->uid, row);
@@ -28,10 +30,10 @@ static int suspect(struct controller *controller, const struct config_watch *con
                 controller, counts ? LOG_WARNING : LOG_NOTICE, NULL,
                 LOG_FIELDS({"RECONCILED_WATCH", note->watch}, {"RECONCILED_KEY", note->key},
                            {"RECONCILED_UID", note->uid}),
-                counts ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
-                         "counted"
-                       : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
-                         "next time",
+                counts ? "%s of watch %s ran alone when the operator, or a process of it, was killed: a crash "
+                         "is counted"
+                       : "%s of watch %s ran when the operator, or a process of it, was killed: it runs alone "
+                         "the next time",
                 note->key, note->watch);
         return r;
 }
@@ -67,6 +69,37 @@ int last_life_judge(struct controller *controller, const struct noted_run *note,
         }
         ledger_row_done(&row);
         return r;
+}
+
+/* ---- another process was killed */
+
+static int suspect_run(struct controller *controller, const struct assignment *given, bool alone)
+{
+        const struct config_watch *config = controller->watch[given->run.watch].config;
+        const struct noted_run note = {config->name, given->run.key, given->run.uid, given->run.fingerprint,
+                                       run_is_without_handler(given->run.reason)};
+
+        return last_life_judge(controller, &note, true, alone);
+}
+
+void last_life_suspect_runs(struct controller *controller)
+{
+        size_t count = 0;
+        int r = 0;
+
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
+                FOREACH_ARRAY(given, worker->given, worker->given_count)
+                        count += !given->to_send;
+        FOREACH_ARRAY(worker, controller->worker, controller->worker_count)
+                FOREACH_ARRAY(given, worker->given, worker->given_count)
+                        if (r >= 0 && !given->to_send)
+                                r = suspect_run(controller, given, count == 1);
+        if (r >= 0)
+                r = ledger_commit(controller->ledger);
+        if (r < 0)
+                controller_log(controller, LOG_ERR, NULL, NULL,
+                               "what ran when a process was killed could not be recorded in the ledger: %s",
+                               strerror(-r));
 }
 
 /* ---- what another replica has left */

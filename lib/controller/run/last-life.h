@@ -21,6 +21,10 @@ struct noted_run {
 /* suspects: the run had begun; alone: no other run had. The caller commits. */
 int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone);
 
+/* A process that runs no handler was killed (SIGKILL): by the kernel, for lack of memory, or by a handler. What runs is under the
+ * same suspicion as if we had been killed. */
+void last_life_suspect_runs(struct controller *controller);
+
 /* Over which another replica crashed while it led, or that was in flight in such a crash (crashes 0). quarantine_usec: how much of
  * its quarantine is left; 0: it is in none. */
 struct former_crash {
