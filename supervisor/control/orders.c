@@ -16,6 +16,8 @@
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/supervisor.h"
 
+#define ORDER_PATIENCE_USEC (5 * USEC_PER_SEC) /* reconciledctl waits longer than that for an answer */
+
 /* ---- confirmation */
 
 int order_recorded(struct control_peer *peer)
@@ -68,8 +70,7 @@ static int confirm(struct control_peer *peer, struct text *answer)
                 return -ENOMEM;
         peer->order.serial = serial;
         return sd_event_add_time_relative(supervisor->event, &peer->order.patient, CLOCK_MONOTONIC,
-                                          supervisor->config->replicas_duration_usec, 0,
-                                          on_order_patience_over, peer);
+                                          ORDER_PATIENCE_USEC, 0, on_order_patience_over, peer);
 }
 
 static int confirm_done(struct control_peer *peer)

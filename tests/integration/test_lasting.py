@@ -102,9 +102,10 @@ def test_crashes_are_counted_over_all_replicas(replicas, widgets):
     assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
     assert sum(len(handler.requests(name="w0")) for handler in replicas.handlers) == len(counts)
     replicas.handler_of(leader).behave("")
+    before = len(replicas.handler_of(leader).requests(name="w0"))
     told = leader.ctl.run("release", "widgets", "default/w0")
     assert told.returncode == 0 and not any(line.startswith("crashed") for line in lines(replicas)), told
-    replicas.handler_of(leader).wait_finished(name="w0")
+    replicas.handler_of(leader).wait_finished(name="w0", count=before + 1)
     replicas.assert_no_overlap()
 
 
