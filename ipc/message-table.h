@@ -424,7 +424,8 @@
  * written. http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long Retry-After still
  * holds back what the run needed; 0 = nothing was held back. kinds: of its children, with their number, as RUN gets them the
  * next time; kinds_known: false = as before. handler_*: what the handler has used in this run, and whether it was ended for lack
- * of memory. not_started: of RESULT_UNAVAILABLE: its program is what was not available. write: what the run did to children, in
+ * of memory. not_started: of RESULT_UNAVAILABLE: its program is what was not available. unanswered: a write of the run had no
+ * answer: the server may carry it out yet. write: what the run did to children, in
  * order; writes_left_out: how many more. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
@@ -455,10 +456,7 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)                                                                                   \
-        BOOL(handler_failed)                                                                                \
-        BOOL(not_started)                                                                                   \
-        LIST(write, write)                                                                                  \
-        U64(writes_left_out)
+        BOOL(handler_failed) BOOL(unanswered) BOOL(not_started) LIST(write, write) U64(writes_left_out)
 
 /* What an answer of the watch's handler has under `metrics`: before the DONE of its run. */
 #define MESSAGE_measured_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \

@@ -179,6 +179,9 @@ static void take_record(struct lease *lease, const struct kube_response *respons
                 answer->claim = record.claim;
         free(lease->rest);
         lease->rest = record.rest;
+        /* Somebody has changed what is ours to say. */
+        if (is_read && lease->lasting && strcmp(lease->lasting, lease->rest ? lease->rest : "") != 0)
+                election_note(&lease->election, clock_boottime_usec());
 }
 
 static void take_body(struct lease_lane *lane, const struct kube_response *response,
@@ -199,6 +202,17 @@ static void take_body(struct lease_lane *lane, const struct kube_response *respo
                 take_record(lane->lease, response, kind == ASK_RECORD, answer);
 }
 
+/* The trouble, with a request that succeeds. What could not be written is none any more once another replica leads. */
+static bool is_over(const struct lease_lane *lane)
+{
+        const struct election *election = &lane->lease->election;
+        const char *holder = election->claim.holder.name;
+
+        return lane->ask.kind >= ASK_RENEW || !lane->is_of_write ||
+               (election->state == ELECTION_FOLLOWING && holder[0] &&
+                strcmp(holder, election->self.name) != 0);
+}
+
 static void take_answer(struct lease_lane *lane, const struct kube_response *response)
 {
         struct lease *lease = lane->lease;
@@ -206,9 +220,12 @@ static void take_answer(struct lease_lane *lane, const struct kube_response *res
                                          .outcome = outcome_of(&lane->ask, &response->error),
                                          .server_seconds = response->server_seconds};
 
-        lane->failure[0] = '\0';
         if (answer.outcome == OUTCOME_UNKNOWN)
                 note_failure(lane, response);
+        else if (is_over(lane))
+                lane->failure[0] = '\0';
+        if (answer.outcome == OUTCOME_UNKNOWN)
+                lane->is_of_write = lane->ask.kind >= ASK_RENEW;
         else if (answer.outcome == OUTCOME_DONE)
                 take_body(lane, response, &answer);
         if (answer.outcome == OUTCOME_DONE && lane->ask.kind > ASK_TAKE)

@@ -23,6 +23,7 @@ struct lease_lane { /* of the member Lease, or of the record */
         struct lease *lease;
         struct election_ask ask; /* in flight */
         char failure[512];       /* of the last request; "": it succeeded */
+        bool is_of_write;        /* ... which was a write: that reads succeed does not end the trouble */
 };
 
 struct lease {

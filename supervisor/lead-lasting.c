@@ -345,11 +345,13 @@ static void send_later(struct supervisor *supervisor, uint64_t at)
                 send_or_fail(supervisor, lasting->is_ordered, false);
 }
 
-/* All that there is has had its first run. */
-static bool all_have_run(const struct supervisor *supervisor)
+/* A run that kills all need not be its object's first one in a lead, so they are named for some time besides. */
+static bool is_unsuspicious(const struct supervisor *supervisor)
 {
         struct queue_counts counts = queue_count_all(supervisor->controller.queue);
 
+        if (clock_boottime_usec() < supervisor->lead.lasting.names_until)
+                return false;
         FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->synced || !watch->swept)
                         return false;
@@ -363,8 +365,8 @@ void lasting_review(struct supervisor *supervisor)
 
         if (!is_leader(supervisor) || supervisor->phase > PHASE_STOPPING_WORKERS)
                 return;
-        if (lasting->names_runs && all_have_run(supervisor))
-                lasting->names_runs = false;
+        if (lasting->names_until > 0 && is_unsuspicious(supervisor))
+                lasting->names_until = 0;
         if (!lasting->is_due)
                 return;
         now = clock_boottime_usec();

@@ -20,7 +20,8 @@
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 
-#define NO_EPOCH 1 /* a record that nobody has held yet has no more */
+#define NO_EPOCH   1 /* a record that nobody has held yet has no more */
+#define NAMES_USEC (10 * USEC_PER_MINUTE)
 
 int lead_begin(struct supervisor *supervisor)
 {
@@ -107,16 +108,15 @@ static bool ledger_is_right(struct supervisor *supervisor, uint64_t epoch)
 static void gain(struct supervisor *supervisor, const struct message_lease *lease)
 {
         struct supervisor_lead *lead = &supervisor->lead;
-        bool is_ours = !lead->ledger_is_new && lease->former_epoch == lead->ledger_epoch;
+        bool is_ours = !lead->ledger_is_new && lease->former_epoch == lead->own_epoch;
         int r;
 
         if (!ledger_is_right(supervisor, lease->former_epoch))
                 return;
         lead->takeovers++;
-        lead->lasting.names_runs = !is_ours && lease->former_epoch > NO_EPOCH && !lease->released;
+        if (!is_ours && lease->former_epoch > NO_EPOCH && !lease->released)
+                lead->lasting.names_until = clock_boottime_usec() + NAMES_USEC;
         lead->clean = lease->clean;
-        lead->ledger_epoch = lease->epoch;
-        state_folder_note_time(supervisor);
         log_write(LOG_NOTICE, MESSAGE_ID_LEAD_GAINED, NULL,
                   "replica %s of operator %s leads now (epoch %" PRIu64 "); the lead before it was %s",
                   lead->member, supervisor->config->operator_name, lease->epoch,
@@ -131,6 +131,8 @@ static void gain(struct supervisor *supervisor, const struct message_lease *leas
                                  strerror(-r));
                 return;
         }
+        lead->ledger_epoch = lead->own_epoch = lease->epoch;
+        state_folder_note_time(supervisor);
         supervisor_set_phase(supervisor, PHASE_STARTING);
         r = children_start(supervisor);
         if (r < 0)

@@ -48,6 +48,7 @@ struct run {
                 char *text; /* NULL: no memory for it */
         } end;
         bool dropped;                      /* the worker ends, and nobody hears of the run's end */
+        bool unanswered;                   /* a write had no answer: the server may carry it out yet */
         bool keeps_answer, is_crowded_out; /* waiting.c; likewise: */
         bool goes_back, waits_for_turn, at_work, gathers, is_aside, keeps_place;
         bool wait_told, answer_told, told_keeps_place;

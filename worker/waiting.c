@@ -413,6 +413,20 @@ static bool keeps_answer(const struct run *run, const struct kube_error *error, 
                may_keep(run);
 }
 
+#define HTTP_GATEWAY_TIMEOUT 504
+
+/* Whether the server may carry out a write, or do so later, though nobody has told us. */
+static bool is_unanswered(const struct kube_request *request, int status, const struct kube_error *error)
+{
+        if (!request->method || strcmp(request->method, "GET") == 0)
+                return false;
+        return status == -ECANCELED ||
+               (status >= 0 &&
+                (error->failure == KUBE_FAILURE_INTERRUPTED || error->failure == KUBE_FAILURE_TIMEOUT ||
+                 error->failure == KUBE_FAILURE_PROTOCOL || error->failure == KUBE_FAILURE_CANCELLED ||
+                 error->http_status == HTTP_GATEWAY_TIMEOUT));
+}
+
 static int ask(struct run *run, const struct kube_request *request, struct kube_answer *ret) _suspends_
 {
         int r;
@@ -420,6 +434,7 @@ static int ask(struct run *run, const struct kube_request *request, struct kube_
         let_others(run);
         r = kube_ask(run->worker->client, request, ret);
         go_on(run);
+        run->unanswered = run->unanswered || is_unanswered(request, r, &ret->response.error);
         return r;
 }
 

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
 #include "queue/look.h"
 #include "supervisor/supervisor.h"
@@ -57,6 +58,10 @@ void lead_done(struct supervisor *supervisor)
 
 /* ---- what must outlive it */
 
+/* If the record cannot be written for so long, runs begin all the same: the trouble is told, and an object that kills all is found
+ * later. */
+#define NAME_PATIENCE_USEC (5 * USEC_PER_SEC)
+
 void lasting_is_due(struct supervisor *supervisor)
 {
         supervisor->lead.lasting.is_due = true;
@@ -77,14 +82,15 @@ bool lasting_may_leave(void *userdata, const struct worker *worker _unused_, str
 {
         struct supervisor *supervisor = userdata;
         struct supervisor_lasting *lasting = &supervisor->lead.lasting;
-        bool is_named = (lasting->names_runs && given->is_first) ||
-                        queue_is_alone(supervisor->controller.queue, given->run.id);
+        bool is_named =
+                lasting->names_until > 0 || queue_is_alone(supervisor->controller.queue, given->run.id);
 
         if (!supervisor->lead.child || !is_named)
                 return true;
         if (given->named == 0) {
                 given->named = lasting->serial + 1;
-                lasting->is_due = true;
+                lasting->is_due = lasting->is_ordered = true; /* also where the same run is named again */
         }
-        return given->named <= lasting->recorded;
+        return given->named <= lasting->recorded ||
+               clock_boottime_usec() > given->since + NAME_PATIENCE_USEC;
 }

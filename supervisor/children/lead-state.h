@@ -18,9 +18,10 @@ struct supervisor_lasting { /* supervisor/lead-lasting.h */
         uint64_t serial, recorded; /* of these, and of those that the record has */
         uint64_t sent_boottime;
         sd_event_source *timer;
-        bool is_due;       /* something may have changed */
-        bool is_ordered;   /* ... and somebody waits for it to be written */
-        bool names_runs;   /* it is unknown what was in flight when the last leader died */
+        bool is_due;     /* something may have changed */
+        bool is_ordered; /* ... and somebody waits for it to be written */
+        uint64_t
+                names_until; /* CLOCK_BOOTTIME: each run is named; 0: what was in flight when the last leader ended is known */
         bool is_full;      /* not all of it could be sent; told */
         bool lacks_orders; /* ... nor all orders */
 };
@@ -31,13 +32,15 @@ struct supervisor_lead {
         char member[256], leader[256], trouble[640], successor[256];
         uint64_t epoch; /* of who leads */
         uint64_t stop_boottime, kill_boottime;
-        uint64_t ledger_epoch; /* of the last lead that the ledger knows of; kept in the state folder */
-        uint64_t takeovers;    /* in this life: 1 if it leads, or has led */
+        uint64_t
+                ledger_epoch; /* of the last lead that the ledger is right after; kept in the state folder */
+        uint64_t own_epoch;   /* of our own last lead; likewise */
+        uint64_t takeovers;   /* in this life: 1 if it leads, or has led */
         bool clean;
         struct supervisor_lasting lasting;
         bool ledger_is_new; /* it has no rows of a former life */
         bool is_releasing;  /* the lease process was told, and ends */
-        bool is_cut_off; /* a run was ended, maybe in the middle of a write, which may be on its way yet */
+        bool is_cut_off;    /* a run was ended, or a write had no answer: it may be on its way yet */
         sd_event_source *stop_timer;
 };
 

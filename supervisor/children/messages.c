@@ -145,7 +145,7 @@ static int take_done(struct worker *worker, const struct message_done *done)
         struct assignment given;
         int r = assign_take(worker, done, &given);
 
-        if (done->result == RESULT_CANCELLED && supervisor->phase > PHASE_RUNNING)
+        if (done->unanswered || (done->result == RESULT_CANCELLED && supervisor->phase > PHASE_RUNNING))
                 supervisor->lead.is_cut_off = true;
 
         if (r >= 0)

@@ -53,7 +53,7 @@ static bool is_network_file_system(const char *path)
 
 static void read_starts(struct supervisor *supervisor)
 {
-        char buffer[224] = "";
+        char buffer[256] = "";
         struct ledger_clock left = {0};
         uint64_t starts = 0;
 
@@ -62,10 +62,10 @@ static void read_starts(struct supervisor *supervisor)
             0) /* what cannot be read counts as none */
                 (void)sscanf(buffer,
                              "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64 " %" SCNx64
-                             " %" SCNu64,
+                             " %" SCNu64 " %" SCNu64,
                              &starts, &supervisor->life.last_exit, &supervisor->crash_events.until,
                              left.boot, &left.offset, &left.seen, &supervisor->life.key_sum,
-                             &supervisor->lead.ledger_epoch);
+                             &supervisor->lead.ledger_epoch, &supervisor->lead.own_epoch);
         supervisor->life.starts = starts + (supervisor->reload.since == 0); /* a reload is no start */
         ledger_clock_begin(supervisor, &left);
 }
@@ -74,16 +74,17 @@ static void read_starts(struct supervisor *supervisor)
 static void write_starts(struct supervisor *supervisor, int last_exit)
 {
         struct ledger_clock *clock = &supervisor->clock;
-        char buffer[224];
+        char buffer[256];
         int length;
 
         clock->seen = ledger_now(supervisor);
         length = snprintf(buffer, sizeof(buffer),
                           "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIx64 " %" PRIu64
-                          "\n",
+                          " %" PRIu64 "\n",
                           getpid(), supervisor->life.starts, last_exit, supervisor->crash_events.until,
                           clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen,
-                          supervisor->life.key_sum, supervisor->lead.ledger_epoch);
+                          supervisor->life.key_sum, supervisor->lead.ledger_epoch,
+                          supervisor->lead.own_epoch);
         if (pwrite(supervisor->lock.state_fd, buffer, (size_t)length, 0) == length &&
             ftruncate(supervisor->lock.state_fd, length) < 0)
                 return;
@@ -339,6 +340,7 @@ int state_ledger_open(struct supervisor *supervisor, bool voids, struct error *e
         r = open_or_discard(supervisor, path, &aside, &discarded, error);
         if (r < 0)
                 return error_prefix(error, "%s", path);
+        supervisor->lead.ledger_is_new = supervisor->lead.ledger_is_new || aside || discarded;
         r = ledger_lost_load(&supervisor->controller, missing || aside || discarded);
         if (r < 0)
                 return error_set(error, r, "%s: %s", path, strerror(-r));

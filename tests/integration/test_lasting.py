@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What outlives a leader, since the leader record has it: orders, and what the operator has crashed over."""
+import json
 import signal
 
 import pytest
@@ -136,8 +137,8 @@ def test_what_kills_everything_is_found_by_naming_it(replicas, widgets):
         assert replicas.leader(among=[leader])[0] is leader
         other.start_ready()
     leader.wait_synced()
-    for number in range(1, 5):
-        replicas.handler_of(leader).wait_finished(name=f"w{number}")
+    for number in range(1, 5):  # it led before, and some of its runs were killed then
+        wait_until(lambda: any(run.exit_code == 0 for run in replicas.handler_of(leader).requests(name=f"w{number}")), "its run")
     assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
     wait_until(lambda: [line.split()[:3] for line in lines(replicas)] == [["crashed", "widgets", "default%2Fw0"]], "no run to be named")
     replicas.assert_no_overlap()
@@ -160,9 +161,6 @@ def test_many_first_runs_are_named_in_few_writes(replicas, widgets):
     writes = replicas.server.requests(lambda request: request.get("resource") == "leases" and request.get("verb") == "patch" and
                                       request.get("name") == "widgets.example.com")
     assert 2 < len(writes) < 150, "each has several runs"
-    widgets.create("later")
-    replicas.handler_of(other).wait_finished(name="later")
-    assert not lines(replicas)
 
 
 def test_an_uninstallation_outlives_its_leader(replicas, widgets):
@@ -230,3 +228,104 @@ def test_a_long_reason_is_shortened(replicas):
     assert leader.ctl.run("pause", "widgets", "--reason", reason).returncode == 0
     line, = lines(replicas)
     assert 500 < len(line) < 1000 and line.split()[4].startswith("%C3%A4")
+
+
+def test_a_follower_that_was_restarted_obeys(replicas, widgets):
+    """Its ledger is right after the lead of another one, and knows nothing of it."""
+    replicas.add(2, LONG)
+    leader, (other,) = replicas.leader()
+    leader.wait_synced()
+    wait_until(lambda: replicas.replica(other)["leader"], "the leader's name")
+    other.stop()
+    other.start_ready()
+    wait_until(lambda: replicas.replica(other)["leader"], "the leader's name")
+    assert leader.ctl.run("pause", "widgets").returncode == 0
+    leader.stop()
+    assert replicas.leader(AT_ONCE)[0] is other
+    other.wait_synced()
+    widgets.create("a")
+    assert row(other)["pausedSince"] and replicas.handler_of(other).count() == 0
+
+
+def test_lines_that_vanish_are_written_again(replicas):
+    replicas.add(1)
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    assert leader.ctl.run("pause", "widgets").returncode == 0
+    text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    edited = "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("paused"))
+    leases = replicas.server.api.resource("coordination.k8s.io/v1", "leases", "default")
+    leases.merge_patch("widgets.example.com", {"metadata": {"annotations": {"widgets.example.com/leader": edited}}})
+    wait_until(lambda: lines(replicas), "the pause")
+    assert replicas.leads(leader)
+
+
+def test_a_record_that_cannot_be_written_holds_up_no_run_for_long(replicas, widgets, devserver):
+    replicas.add(2)
+    leader, (other,) = replicas.leader()
+    leader.popen.kill()
+    leader.wait_exit(-signal.SIGKILL)
+    assert replicas.leader(among=[other])[0] is other
+    other.wait_synced()
+    devserver.fault(match=RECORD, status=403, times=0)
+    widgets.create("a")
+    replicas.handler_of(other).wait_finished(name="a", deadline=30)
+    assert not lines(replicas) and replicas.leads(other)
+    other.wait_for_log("", message_id=MESSAGE_ID["LEAD_TROUBLE"])
+    widgets.create("b")
+    replicas.handler_of(other).wait_finished(name="b", deadline=30)
+    assert len(other.logs(message_id=MESSAGE_ID["LEAD_TROUBLE"])) == 1, "looks at the record succeed meanwhile"
+
+
+def quarantined(leader):
+    """[] also while it cannot be asked."""
+    told = leader.ctl.run("status", "--json")
+    return told.returncode == 0 and json.loads(told.stdout)["quarantine"]
+
+
+def test_what_kills_everything_in_a_later_run_is_found(replicas, widgets):
+    replicas.add(2, behaviour="""case $RECONCILED_NAME in w0) [ "$RECONCILED_ATTEMPT" = 1 ] && exit 1; kill -KILL -1;; esac""",
+                 retry={"first": "50ms", "max": "100ms"}, quarantine={"after": 2})
+    leader, (other,) = replicas.leader()
+    for number in range(4):
+        widgets.create(f"w{number}")
+    deaths = 0
+    while wait_until(lambda: leader.popen.poll() is not None or quarantined(leader), "its end") is True:
+        leader.wait_exit(-signal.SIGKILL)
+        deaths += 1
+        leader, other = other, leader
+        wait_until(lambda: leader.popen.poll() is not None or replicas.leads(leader), "the other one to lead", NEXT)
+        other.start_ready()
+    assert deaths <= 5
+    assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/w0"]
+    for number in range(1, 4):
+        wait_until(lambda: any(run.exit_code == 0 for run in replicas.handler_of(leader).requests(name=f"w{number}")), "its run")
+
+
+def test_a_write_without_an_answer_may_be_late(replicas, widgets, devserver):
+    replicas.add(1, behaviour="""echo '{"status": {"seen": true}}'""", retry={"first": "10ms", "max": "100ms"})
+    leader, _ = replicas.leader()
+    devserver.fault(match={"verb": "patch", "resource": "widgets/status"}, reset=True, times=3)  # libcurl tries once more by itself
+    widgets.create("a")
+    wait_until(lambda: widgets.get("a").get("status"), "its status")
+    leader.stop()
+    assert "\nreleased\nlate\n" in replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+
+
+def test_a_suspect_that_runs_twice_at_once_waits_for_nobody(replicas, widgets):
+    """It is named by the same line as before."""
+    replicas.add(1, LONG, behaviour="""case $RECONCILED_NAME in w0) [ "$RECONCILED_ATTEMPT" -gt 5 ] || exit 1;; esac""",
+                 retry={"first": "1ms", "max": "1ms"})
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    uid = widgets.create("w0")["metadata"]["uid"]
+    replicas.handler_of(leader).wait_for(name="w0", count=6)
+    leader.stop()
+    text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
+    leases = replicas.server.api.resource("coordination.k8s.io/v1", "leases", "default")
+    leases.merge_patch("widgets.example.com", {"metadata": {"annotations": {
+        "widgets.example.com/leader": f"{text}crashed widgets default%2Fw0 {uid} 0 0\n"}}})
+    replicas.add(1, LONG, behaviour="""case $RECONCILED_NAME in w0) [ "$RECONCILED_ATTEMPT" -gt 5 ] || exit 1;; esac""",
+                 retry={"first": "1ms", "max": "1ms"})
+    leader, _ = replicas.leader(among=replicas.operators[1:])
+    wait_until(lambda: any(run.exit_code == 0 for run in replicas.handler_of(leader).requests(name="w0")), "its success", 4)

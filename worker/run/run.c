@@ -95,6 +95,7 @@ static int report_end(struct run *run)
                 .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
                 .http_status = (uint64_t)run->request.http_status,
                 .handler_ran = run->handler.ran,
+                .unanswered = run->unanswered,
                 .handler_failed = run->handler.failed,
                 .not_started = run->handler.not_started,
                 .write = run->writes.item,
