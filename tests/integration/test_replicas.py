@@ -270,13 +270,6 @@ def test_what_an_operator_without_replicas_has_no_use_for(devserver, operator, h
     assert refused.returncode == 70 and "no `replicas`" in refused.stderr
 
 
-def test_uninstall_is_refused(replicas):
-    replicas.add(1)
-    replicas.leader()
-    refused = replicas.operators[0].ctl.run("uninstall", "--yes")
-    assert refused.returncode == 70 and "another replica would put the finalizers on again" in refused.stderr
-
-
 def test_the_roles_of_replicas(by_hand, operator, handler):
     operator.write_config(yaml.safe_dump({"operator": "widgets.example.com", "watches": [watch("widgets", handler)],
                                           "replicas": {"namespace": "leases-here", "lease": "leader"}}))

@@ -412,12 +412,18 @@ static void mend(struct replicas *world)
 /* It is confirmed once the record has it, and whoever leads from then on knows of it. */
 static void give_order(struct replicas *world, struct replica *replica)
 {
+        bool is_lost = world->steps % 2; /* the first write of it */
+        uint64_t within = is_lost ? DURATION / 3 : USEC_PER_SEC / 2;
+
         replica->order = ++world->orders;
+        if (is_lost)
+                replica->writes_lost_until = world->now + DURATION / 30;
         election_note(&replica->election, replicas_boottime(world, replica));
         replica_drive(world, replica);
-        go_on(world, USEC_PER_SEC / 2);
+        go_on(world, within);
         if (world->server.database.record.order != world->orders)
-                replicas_broken(world, "an order is not in the record after half a second");
+                replicas_broken(world, "an order is not in the record after %llu ms",
+                                (unsigned long long)(within / USEC_PER_MSEC));
 }
 
 static void pass_on(struct replicas *world)
