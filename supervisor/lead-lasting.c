@@ -18,11 +18,12 @@
 #include "supervisor/folders/ledger-clock.h"
 #include "supervisor/supervisor.h"
 
-#define PAUSE_USEC     (50 * USEC_PER_MSEC) /* between two writes */
-#define KEPT_MAX       (6 * 1024)           /* bytes of lines that are not ours */
-#define LISTED_MAX     400 /* objects of a watch that are looked at; more do not fit anyway */
-#define DOUBT_MAX_USEC (24 * USEC_PER_HOUR)
-#define REASON_MAX     200 /* bytes of a reason */
+#define PAUSE_USEC      (50 * USEC_PER_MSEC)   /* between two writes */
+#define NAMES_MORE_USEC (50 * USEC_PER_MINUTE) /* at most, where always something is to be done */
+#define KEPT_MAX        (6 * 1024)             /* bytes of lines that are not ours */
+#define LISTED_MAX      400 /* objects of a watch that are looked at; more do not fit anyway */
+#define DOUBT_MAX_USEC  (24 * USEC_PER_HOUR)
+#define REASON_MAX      200 /* bytes of a reason */
 
 /* ---- the beginning of a lead */
 
@@ -139,7 +140,6 @@ struct writer {
         struct supervisor *supervisor;
         struct text text;
         const char *watch;
-        uint64_t crashed;
         bool is_full;
 };
 
@@ -275,8 +275,8 @@ static void tell_full(struct supervisor_lasting *lasting, bool is_full)
 {
         if (is_full && !lasting->is_full)
                 log_warning(
-                        "the leader record is full: not all objects over which the operator has crashed are in it. "
-                        "Another replica that leads does not know of the others, and may crash over them again");
+                        "the leader record is full: not all pauses, or objects over which the operator has crashed, are in it. "
+                        "Another replica that leads does not know of the others");
         lasting->is_full = is_full;
 }
 
@@ -350,8 +350,10 @@ static bool is_unsuspicious(const struct supervisor *supervisor)
 {
         struct queue_counts counts = queue_count_all(supervisor->controller.queue);
 
-        if (clock_boottime_usec() < supervisor->lead.lasting.names_until)
-                return false;
+        uint64_t now = clock_boottime_usec(), until = supervisor->lead.lasting.names_until;
+
+        if (now < until || now > until + NAMES_MORE_USEC)
+                return now > until;
         FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->synced || !watch->swept)
                         return false;

@@ -82,10 +82,9 @@ bool lasting_may_leave(void *userdata, const struct worker *worker _unused_, str
 {
         struct supervisor *supervisor = userdata;
         struct supervisor_lasting *lasting = &supervisor->lead.lasting;
-        bool is_named =
-                lasting->names_until > 0 || queue_is_alone(supervisor->controller.queue, given->run.id);
 
-        if (!supervisor->lead.child || !is_named)
+        if (!supervisor->lead.child ||
+            (lasting->names_until == 0 && !queue_is_alone(supervisor->controller.queue, given->run.id)))
                 return true;
         if (given->named == 0) {
                 given->named = lasting->serial + 1;

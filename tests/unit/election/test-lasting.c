@@ -131,6 +131,7 @@ static void test_several(void **state)
 
         (void)state;
         while (lasting_next(&at, &line)) {
+                assert_true(count < ELEMENTS(kind));
                 assert_int_equal(line.kind, kind[count++]);
                 lasting_done(&line);
         }
