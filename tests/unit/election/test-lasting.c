@@ -127,15 +127,14 @@ static void test_several(void **state)
         const char *at = "running w a u 0\nnews\nrunning w b u 1\n";
         static const enum lasting_kind kind[] = {LASTING_RUN, LASTING_OTHER, LASTING_RUN};
         struct lasting line;
-        size_t count = 0;
 
         (void)state;
-        while (lasting_next(&at, &line)) {
-                assert_true(count < ELEMENTS(kind));
-                assert_int_equal(line.kind, kind[count++]);
+        for (size_t i = 0; i < ELEMENTS(kind); i++) {
+                assert_true(lasting_next(&at, &line));
+                assert_int_equal(line.kind, kind[i]);
                 lasting_done(&line);
         }
-        assert_int_equal(count, 3);
+        assert_false(lasting_next(&at, &line));
         at = "";
         assert_false(lasting_next(&at, &line));
 }
