@@ -55,6 +55,8 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         int r;
 
         assert(watch[0] && row->key[0]);
+        assert(row->quarantined_until == 0 ||
+               row->crashed_realtime > 0); /* an index finds the one by the other */
         r = ledger_look_up(ledger, watch, row->key, row->uid, &cached);
         if (r >= 0)
                 r = replace_row(ledger, cached, row);

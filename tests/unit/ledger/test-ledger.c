@@ -212,7 +212,8 @@ static void test_only_a_commit_shows_them_and_all_of_them(void **state)
         assert_int_equal(rows_on_disk("1"), MANY - 1);
 }
 
-/* Thirteen rows: four fail, two of them are given up and one is throttled; five are in quarantine. */
+/* Thirteen rows: four fail, two of them are given up and one is throttled; six crashed, of which five are in
+ * quarantine. */
 static void put_mixed(struct ledger *ledger, const char *watch)
 {
         char key[] = "a";
@@ -222,6 +223,7 @@ static void put_mixed(struct ledger *ledger, const char *watch)
                 row.attempts = key[0] >= 'e' && key[0] < 'i';
                 row.permanent = key[0] == 'e' || key[0] == 'f';
                 row.throttled = key[0] == 'g' || key[0] == 'a'; /* no failing row: not counted */
+                row.crashed_realtime = key[0] >= 'h';
                 row.quarantined_until = key[0] >= 'i';
                 assert_int_equal(ledger_put(ledger, watch, &row), 0);
         }
@@ -233,6 +235,7 @@ static void see_mixed(struct ledger *ledger, const char *watch)
 
         assert_int_equal(ledger_count(ledger, watch), 13);
         assert_int_equal(ledger_count_quarantined(ledger, watch), 5);
+        assert_int_equal(ledger_count_crashed(ledger, watch), 6);
         assert_int_equal(ledger_count_failing(ledger, watch, &failing), 0);
         assert_int_equal(failing.failing, 4);
         assert_int_equal(failing.permanent, 2);
