@@ -293,6 +293,8 @@ def test_a_password_is_made_once(start, devserver, operator, widgets, secrets, h
         owned["labelSelector"] = "shown=yes"
     start(owns=[owned])
     if how == "the watch is refused":
+        # Else no run begins before all Secrets are known.
+        wait_until(lambda: all(entry["state"] == "in-sync" for entry in operator.ctl.status()["watches"]), "the watch of Secrets")
         for verb in ("watch", "list"):
             devserver.fault({"verb": verb, "resource": "secrets"}, status=500, times=0)
         devserver.close_watches("cut")
