@@ -394,6 +394,7 @@ void operator_stop(struct simulation *sim)
 {
         sim->controller.is_ending = true;
         for (unsigned i = 0; i < WORKERS; i++) {
+                sim->controller.worker[i].is_up = false; /* what has not left stays here */
                 worker_stop(sim, i);
                 while (operator_hear_worker(sim, i))
                         ;
