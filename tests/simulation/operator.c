@@ -218,14 +218,11 @@ static bool has_time(const void *userdata)
         return sim_random(&sim->random) % 2;
 }
 
-/* As with several replicas: some RUNs wait for a turn. */
-static bool may_leave(void *userdata, const struct worker *worker _unused_, struct assignment *given)
+/* As with one replica: nothing waits for a leader record. */
+static bool may_leave(void *userdata _unused_, const struct worker *worker _unused_,
+                      struct assignment *given _unused_)
 {
-        if (given->run.id % 7 > 0 || given->named > 0)
-                return true;
-        given->named = 1;
-        settle(userdata);
-        return false;
+        return true;
 }
 
 static uint64_t make_random(void *userdata)
@@ -394,7 +391,6 @@ void operator_stop(struct simulation *sim)
 {
         sim->controller.is_ending = true;
         for (unsigned i = 0; i < WORKERS; i++) {
-                sim->controller.worker[i].is_up = false; /* what has not left stays here */
                 worker_stop(sim, i);
                 while (operator_hear_worker(sim, i))
                         ;
