@@ -24,7 +24,7 @@
 #include "devserver/server.h"
 #include "devserver/stream/flow.h"
 #include "devserver/stream/serve-watch.h"
-#include "devserver/tree/yaml.h"
+#include "yaml/yaml-tree.h"
 #include "http/http-loop.h"
 
 #define BODY_MAX     ((size_t)3 * 1024 * 1024) /* as the real server's */

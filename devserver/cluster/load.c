@@ -21,7 +21,7 @@
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/tree.h"
-#include "devserver/tree/yaml.h"
+#include "yaml/yaml-tree.h"
 #include "json/json.h"
 
 /* ---- kinds without a definition */

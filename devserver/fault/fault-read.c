@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "devserver/fault/fault.h"
 #include "devserver/server.h"
-#include "devserver/tree/yaml.h"
+#include "yaml/yaml-tree.h"
 #include "json/json.h"
 
 #define NUMBER_MAX 1e15

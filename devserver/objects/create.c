@@ -15,7 +15,7 @@
 #include "devserver/objects/validate.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/tree/list-rule.h"
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
 #include "json/json.h"

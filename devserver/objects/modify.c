@@ -20,11 +20,11 @@
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/list-rule.h"
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree-patch.h"
 #include "devserver/tree/tree.h"
-#include "devserver/tree/yaml.h"
+#include "yaml/yaml-tree.h"
 #include "http/http-loop.h"
 #include "json/json.h"
 

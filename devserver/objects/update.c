@@ -21,7 +21,7 @@
 #include "devserver/storage/version.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/list-rule.h"
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
 #include "json/json.h"

@@ -12,7 +12,7 @@
 #include "devserver/schema/schema-pattern.h"
 #include "devserver/schema/schema-typed.h"
 #include "devserver/schema/schema-validate.h"
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 #include "json/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

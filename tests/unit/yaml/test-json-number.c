@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 
 static void test_as_go_writes_them(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a scalar means is decided by its text alone, unless it is quoted. */
-#include "devserver/tree/yaml.h"
+#include "yaml/yaml-tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 #include "json/json.h"
 
 #define DEPTH_MAX 100

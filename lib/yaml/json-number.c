@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See number.h. */
-#include "devserver/tree/number.h"
+#include "yaml/json-number.h"
 
 #include <errno.h>
 #include <inttypes.h>
