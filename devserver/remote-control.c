@@ -21,6 +21,8 @@
 #include "devserver/http/http-request.h"
 #include "devserver/http/open-connections.h"
 #include "devserver/http/write-kubeconfig.h"
+#include "devserver/read/forms.h"
+#include "devserver/storage/served-resource.h"
 #include "devserver/storage/storage.h"
 #include "devserver/storage/version.h"
 #include "devserver/stream/flow.h"
@@ -174,21 +176,60 @@ static void token(struct request *request, const cJSON *body)
 
 /* ---- connections */
 
-static void close_watches(struct request *request, const cJSON *body)
+static void handle_watches(struct request *request, const cJSON *body)
 {
         const char *how = json_text(body, "close");
+        const cJSON *hold = member(body, "hold");
         _cleanup_error_ struct error error = ERROR_NONE;
         struct fault_match match = {0};
 
-        if (strcmp(how, "clean") != 0 && strcmp(how, "cut") != 0)
-                answer_status(request, 400, "BadRequest", "close: \"clean\" or \"cut\" is expected");
+        if (!cJSON_IsBool(hold) && strcmp(how, "clean") != 0 && strcmp(how, "cut") != 0)
+                answer_status(request, 400, "BadRequest",
+                              "close: \"clean\" or \"cut\", or hold: true or false is expected");
         else if (fault_match_read(member(body, "match"), &match, &error) < 0)
                 answer_mistake(request, &error);
         else {
-                watches_cut(request->server, &match, strcmp(how, "cut") == 0);
+                if (cJSON_IsBool(hold))
+                        watches_hold(request->server, &match, cJSON_IsTrue(hold));
+                else
+                        watches_cut(request->server, &match, strcmp(how, "cut") == 0);
                 answer_done(request);
         }
         fault_match_done(&match);
+}
+
+/* ---- objects */
+
+static void add_object_path(struct text *out, const struct resource *resource, const struct version *version)
+{
+        text_append_string(out, resource->group[0] ? "/apis/" : "/api/");
+        text_printf(out, "%s%s%s", resource->group, resource->group[0] ? "/" : "", resource->version);
+        if (resource->namespaced)
+                text_printf(out, "/namespaces/%s", version->namespace_name);
+        text_printf(out, "/%s/%s", resource->plural, version->name);
+}
+
+/* All that there are, each once, with its path. */
+static void list_objects(struct request *request)
+{
+        const struct storage *storage = &request->server->storage;
+        struct text *out = &request->answer;
+        const char *comma = "";
+
+        request->status = 200;
+        text_printf(out, "{\"resourceVersion\":\"%llu\",\"items\":[",
+                    (unsigned long long)storage->resource_version);
+        for (const struct resource *resource = storage->resource; resource; resource = resource->next)
+                for (size_t i = 0; resource->table == resource && !resource->removed && i < resource->count;
+                     i++) {
+                        text_printf(out, "%s{\"path\":\"", comma);
+                        add_object_path(out, resource, resource->object[i]);
+                        text_append_string(out, "\",\"object\":");
+                        write_object(out, resource, resource->object[i], REPRESENTATION_PLAIN, false);
+                        text_append_string(out, "}");
+                        comma = ",";
+                }
+        text_append_string(out, "]}\n");
 }
 
 /* ---- which */
@@ -197,13 +238,17 @@ static const struct {
         const char *name;
         void (*handle)(struct request *request, const cJSON *body);
 } action[] = {
-        {"compact", compact},           {"snapshot", snapshot}, {"restore", restore},
-        {"cluster", another_cluster},   {"token", token},       {"certificate", certificate},
-        {"connections", close_watches},
+        {"compact", compact},
+        {"snapshot", snapshot},
+        {"restore", restore},
+        {"cluster", another_cluster},
+        {"token", token},
+        {"certificate", certificate},
+        {"connections", handle_watches},
 };
 
 static const char *const body_member[] = {"resourceVersion", "id",    "authority", "token",
-                                          "kubeconfig",      "close", "match"};
+                                          "kubeconfig",      "close", "hold",      "match"};
 
 static bool is_known(const char *name)
 {
@@ -258,6 +303,8 @@ bool control_handle(struct request *request)
                 return true;
         if (strcmp(url, "/devserver/faults") == 0 || strncmp(url, "/devserver/faults/", 18) == 0)
                 handle_faults(request, body);
+        else if (strcmp(url, "/devserver/objects") == 0 && strcmp(request->method, "GET") == 0)
+                list_objects(request);
         else
                 handle_action(request, body);
         cJSON_Delete(body);

@@ -527,8 +527,8 @@
         U64(heartbeat_usec)
 
 /* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that is run by hand: the
- * one file that has all of it; "" otherwise. dry_run: writes are only tried. replay_folder: has the requests of the runs, each
- * named by its sequence; what handlers answer is not carried out; "" = requests are made from the store, as usual.
+ * one file that has all of it; "" otherwise. dry_run: writes are only tried. tell_dry_run: requests say
+ * dryRun. replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not carried out; "" = requests are made from the store, as usual.
  * group_folder: control groups of runs are made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none
  * are made. clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due. kept_folder: in memory:
  * what confidential children were before (lib/os/kept.h). hash_key: of object/keyed-hash.h, a secret. window: how many runs it
@@ -542,6 +542,7 @@
         STR(trace_file)                                                                                     \
         STR(replay_folder)                                                                                  \
         BOOL(dry_run)                                                                                       \
+        BOOL(tell_dry_run)                                                                                  \
         STR(group_folder)                                                                                   \
         U64(group_controllers)                                                                              \
         U64(clock_offset)                                                                                   \

@@ -18,7 +18,7 @@
 #include "ipc/role.h"
 #include "ipc/run-reason.h"
 
-#define PROTOCOL_VERSION UINT64_C(8)
+#define PROTOCOL_VERSION UINT64_C(9)
 
 enum message_type {
         MESSAGE_INVALID,

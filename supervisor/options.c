@@ -16,6 +16,7 @@ static const struct option option[] = {
         {"record", required_argument, NULL, 'R'},
         {"check", no_argument, NULL, 'C'},
         {"discard-state", no_argument, NULL, 'D'},
+        {"dry-run-handlers", no_argument, NULL, 'd'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -39,6 +40,7 @@ static void help(void)
              "  --record DIR             record each run's request and answer, one file a run (the newest "
              "1000)\n"
              "  --discard-state          if another release wrote the state folder: start without it\n"
+             "  --dry-run-handlers       tell handlers to change nothing but by their answers, for a trial\n"
              "  --help, --version\n\n"
              "Exit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n"
              "77 the API server refuses us, 78 configuration. See reconciled(1).");
@@ -120,6 +122,9 @@ int options_parse(int argc, char **argv, struct options *ret)
                         break;
                 case 'D':
                         options.discard_state = true;
+                        break;
+                case 'd':
+                        options.tell_dry_run = true;
                         break;
                 case 'h':
                         help();

@@ -12,6 +12,7 @@ struct options {
         char *record; /* owned, absolute; NULL: as the configuration says */
         bool check;   /* judge the configuration and end */
         bool discard_state;
+        bool tell_dry_run; /* requests of handlers say dryRun */
 };
 
 /* 0: go on; 1: --help or --version was answered; -EINVAL: usage, or -ENOMEM, said on stderr. */

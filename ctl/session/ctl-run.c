@@ -31,6 +31,7 @@
 #include "ctl/output/output.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
+#include "ctl/session/try-server.h"
 #include "ipc/message.h"
 #include "os/file.h"
 #include "os/syscall.h"
@@ -261,47 +262,6 @@ static int tell_run(const struct ctl_run_options *options, const char *trace, bo
 
 /* ---- the server of a file */
 
-struct server {
-        pid_t pid;
-        char *kubeconfig;
-};
-
-/* file: may be NULL. account: "namespace/name" of the service account that the handler is to be; NULL if there is none. */
-_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *token,
-                                   const char *namespaces, const char *file, const char *account, int output,
-                                   pid_t parent)
-{
-        const char *argument[12] = {path,  "--kubeconfig", kubeconfig, "--token-file",
-                                    token, "--load-as-is", "--load",   namespaces};
-        size_t count = 8;
-        sigset_t none;
-
-        if (file)
-                argument[count++] = file;
-        if (account) {
-                argument[count++] = "--service-account";
-                argument[count++] = account;
-        }
-        assert(count < ELEMENTS(argument));
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        (void)setpgid(0, 0); /* Ctrl-C is not for it */
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) /* it has died before that */
-                _exit(127);
-        dup2(output, STDOUT_FILENO);
-        execv(path, (char *const *)(uintptr_t)argument);
-        _exit(127);
-}
-
-/* The server prints its address when it is ready, and closes its output if it cannot start. */
-static bool await_server(int fd)
-{
-        char byte;
-
-        return sys_read(fd, &byte, 1) == 1;
-}
-
 /* NULL without an error: there is none. */
 static int account_of(const struct config_watch *watch, char **ret)
 {
@@ -341,69 +301,26 @@ static int write_namespaces(const char *path, const struct config_watch *watch)
         return failed ? -EIO : 0;
 }
 
-/* Every user of the machine reaches the server's port; the objects are for this user and the handler. */
-static int write_token(const char *path)
-{
-        const struct file_rules rules = {.mode = 0600};
-        _cleanup_free_ char *new = format_string("%s.new", path);
-        uint8_t random[32];
-        char token[2 * sizeof(random) + 1];
-
-        if (!new)
-                return -ENOMEM;
-        if (getrandom(random, sizeof(random), 0) != sizeof(random))
-                return -EIO;
-        for (size_t i = 0; i < sizeof(random); i++)
-                snprintf(token + 2 * i, 3, "%02x", random[i]);
-        return file_replace(path, new, token, strlen(token), &rules);
-}
-
-static int server_start(struct server *server, const char *folder, const char *file,
+static int server_start(struct try_server *server, const char *folder, const char *file,
                         const struct config_watch *watch)
 {
         _cleanup_free_ char *account = NULL;
-        _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
         _cleanup_free_ char *namespaces = format_string("%s/namespaces.yaml", folder);
-        _cleanup_free_ char *token = format_string("%s/token", folder);
-        int output[2], r;
-        pid_t parent;
-        bool ready;
+        const char *argument[7] = {"--load-as-is", "--load", namespaces};
+        size_t count = 3;
+        int r;
 
-        server->kubeconfig = format_string("%s/kubeconfig", folder);
-        if (!path || !namespaces || !token || !server->kubeconfig || account_of(watch, &account) < 0)
+        if (!namespaces || account_of(watch, &account) < 0)
                 return -ENOMEM;
-        if (access(path, X_OK) < 0) {
-                fprintf(stderr,
-                        "reconciledctl: %s: %s; a file is run on this server (package "
-                        "reconciled-devserver)\n",
-                        path, strerror(errno));
-                return -EIO;
+        if (file)
+                argument[count++] = file;
+        if (account) {
+                argument[count++] = "--service-account";
+                argument[count++] = account;
         }
+        assert(count < ELEMENTS(argument));
         r = write_namespaces(namespaces, watch);
-        if (r >= 0)
-                r = write_token(token);
-        if (r < 0)
-                return r;
-        r = sys_pipe(output);
-        if (r < 0)
-                return r;
-        parent = getpid();
-        server->pid = sys_fork();
-        if (server->pid == 0)
-                exec_server(path, server->kubeconfig, token, namespaces, file, account, output[1], parent);
-        close(output[1]);
-        ready = server->pid > 0 && await_server(output[0]);
-        close(output[0]);
-        return server->pid < 0 ? server->pid : ready ? 0 : -EIO; /* and it has said why */
-}
-
-static void server_end(struct server *server)
-{
-        if (server->pid > 0) {
-                (void)sys_kill(server->pid, SIGKILL);
-                (void)waitpid(server->pid, NULL, 0);
-        }
-        free(server->kubeconfig);
+        return r < 0 ? r : try_server_start(server, folder, argument);
 }
 
 /* ---- the command */
@@ -460,7 +377,7 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         _cleanup_(session_free_pointer) struct session *session = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
         _cleanup_free_ char *trace = NULL;
-        struct server server = {0};
+        struct try_server server = {0};
         bool of_file = is_file(options->object);
         int r, told;
 
@@ -489,7 +406,7 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
                 told = tell_run(options, trace, of_file);
                 r = r == EXIT_CODE_OK ? told : r;
         }
-        server_end(&server);
+        try_server_end(&server);
         return r;
 }
 

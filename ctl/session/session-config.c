@@ -89,6 +89,7 @@ static int worker_config(struct session_process *process)
                 .hash_key_size = sizeof(session->hash_key),
                 .replay_folder = session->replay ? session->requests : "",
                 .dry_run = !session->options.apply,
+                .tell_dry_run = !session->options.apply,
                 .watch = watch,
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };

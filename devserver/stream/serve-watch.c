@@ -4,7 +4,7 @@
  * What is on its way to a slow client are places in the history and shared versions, no copies. Events that
  * enter or leave the selection are told as ADDED and DELETED, as the real server does.
  *
- * Invariant: the cursor of a suspended watch is at the newest version.
+ * Invariant: the cursor of a suspended watch is at the newest version, unless the watch is held.
  */
 #include "devserver/stream/serve-watch.h"
 
@@ -52,6 +52,7 @@ struct watch {
         bool headed; /* the table's columns were told */
         bool initial_end_due;
         bool bookmarks, bookmark_due, suspended, cut;
+        bool held; /* nothing new is told for now */
         uint64_t deadline, next_bookmark;
 };
 
@@ -173,7 +174,7 @@ static bool say_next(struct watch *watch)
                              watch->cursor);
                 return true;
         }
-        if (watch->cursor >= newest)
+        if (watch->cursor >= newest || watch->held)
                 return false;
         event = storage_event(storage, watch->cursor + 1);
         if (!event)
@@ -189,7 +190,7 @@ static void fill(struct watch *watch)
         watch->sent = 0;
         while (watch->buffer.size < CHUNK && say_next(watch))
                 ;
-        if (watch->buffer.size == 0 && watch->bookmark_due) {
+        if (watch->buffer.size == 0 && watch->bookmark_due && !watch->held) {
                 watch->bookmark_due = false;
                 say_bookmark(watch, "", watch->server->storage.resource_version);
         }
@@ -264,7 +265,7 @@ void watch_on_event(const struct event *event, void *userdata)
         struct server *server = userdata;
 
         for (struct watch *watch = server->watch; watch; watch = watch->next) {
-                if (!watch->suspended || event->resource_version <= watch->cursor)
+                if (!watch->suspended || watch->held || event->resource_version <= watch->cursor)
                         continue;
                 if (watch->resource->table == event->resource)
                         resume(watch);
@@ -436,6 +437,17 @@ void watches_cut(struct server *server, const struct fault_match *match, bool cu
                         resume(watch);
                 else
                         end_watch(watch);
+        }
+}
+
+void watches_hold(struct server *server, const struct fault_match *match, bool hold)
+{
+        for (struct watch *watch = server->watch; watch; watch = watch->next) {
+                if (!fault_matches(match, watch->request))
+                        continue;
+                watch->held = hold;
+                if (!hold)
+                        resume(watch);
         }
 }
 

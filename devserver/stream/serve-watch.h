@@ -25,5 +25,7 @@ void watch_on_forget(const struct event *event, void *userdata);
 void watches_end(struct server *server, const struct resource *resource); /* in order; NULL: all */
 /* Those whose request matches (NULL: all): the connection breaks, or the stream ends in order. */
 void watches_cut(struct server *server, const struct fault_match *match, bool cut);
+/* Those whose request matches tell nothing new until they are let go (hold: false). */
+void watches_hold(struct server *server, const struct fault_match *match, bool hold);
 /* Now and then: bookmarks and timeouts; the watches whose client has gone end. */
 void watches_tick(struct server *server);

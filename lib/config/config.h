@@ -28,6 +28,7 @@ struct config_handler {
         char *kubernetes_account;   /* a service account, whose token is asked for; NULL */
         char *kubernetes_namespace; /* the account's namespace; NULL: the operator's own */
         enum handler_kind kind;
+        bool dry_run; /* it keeps its hands off all else when a request says dryRun; default false */
         char **serve; /* until the file is checked; then it moves to `exec`, and `kind` records it */
         size_t serve_count;
         char *plugin;             /* likewise: the file is exec[0] then */

@@ -120,6 +120,8 @@ const struct config_words config_words[] = {
         {"watches[].handler.recycle.runs", "Runs after which the process is replaced. Default: no limit."},
         {"watches[].handler.recycle.memory",
          "Memory above which the process is replaced. Default: no limit."},
+        {"watches[].handler.dryRun",
+         "The handler promises: when a request says dryRun, it changes nothing but by its answer."},
         {"watches[].handler.parallel",
          "Requests that a process of serve has at the same time. It answers in any order. At most window."},
         {"watches[].handler.batch",

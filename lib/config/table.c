@@ -59,6 +59,7 @@ TABLE(kubernetes_table, {"kubeconfig", KEY_TEXT, IN_WATCH(handler.kubernetes_fil
 TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, false, NULL},
       {"serve", KEY_TEXTS, IN_WATCH(handler.serve), 0, 0, NULL, false, NULL},
       {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
+      {"dryRun", KEY_BOOL, IN_WATCH(handler.dry_run), 0, 0, NULL, false, NULL},
       {"environment", KEY_PAIRS, IN_WATCH(handler.environment), 0, 0, NULL, false, NULL},
       {"credentials", KEY_PAIRS, IN_WATCH(handler.credentials), 0, 0, NULL, false, NULL},
       {"kubernetes", KEY_MAPPING, IN_WATCH(handler.kubernetes), 0, 0, &kubernetes_table, false, NULL},

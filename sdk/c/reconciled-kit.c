@@ -149,6 +149,7 @@ static void fill(struct rk_request *request)
         request->last_error = rk_text(rk_get(whole, "lastError"), "");
         request->watch = rk_text(rk_get(whole, "watch"), "");
         request->epoch = rk_integer(rk_get(whole, "epoch"), 0);
+        request->dry_run = rk_boolean(rk_get(whole, "dryRun"), false);
         request->children = rk_get(whole, "children");
         request->related = rk_get(whole, "related");
         request->object = rk_get(whole, "object");

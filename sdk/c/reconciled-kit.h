@@ -46,6 +46,7 @@ struct rk_request {
         const char *last_error;
         const char *watch;
         long long epoch; /* with several replicas: of the one that leads */
+        bool dry_run;    /* change nothing but by the answer */
         const struct rk_value *children;
         const struct rk_value *related;
         const struct rk_value *object;

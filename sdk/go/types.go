@@ -29,6 +29,9 @@ type Request struct {
 	// With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one.
 	Epoch int64 `json:"epoch,omitempty"`
 
+	// True in a trial: change nothing but by the answer. Absent otherwise.
+	DryRun bool `json:"dryRun,omitempty"`
+
 	// What the object owns, of the kinds that the watch `owns`.
 	Children []Object `json:"children,omitempty"`
 

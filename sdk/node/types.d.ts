@@ -22,6 +22,8 @@ export interface Request {
   watch: string;
   /** With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one. */
   epoch?: number;
+  /** True in a trial: change nothing but by the answer. Absent otherwise. */
+  dryRun?: boolean;
   /** What the object owns, of the kinds that the watch `owns`. */
   children?: KubernetesObject[];
   /** What the object may depend on, of the kinds that the watch names as `related`. */

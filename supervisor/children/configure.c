@@ -128,6 +128,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .events_shared = config->workers > 1,
                 .record_folder = supervisor->options->record ? supervisor->options->record : config->record,
                 .trace_file = "",
+                .tell_dry_run = supervisor->options->tell_dry_run,
                 .group_folder = supervisor->delegation.folder,
                 .group_controllers = supervisor->delegation.controllers,
                 .clock_offset = supervisor->clock.offset,

@@ -19,7 +19,7 @@ static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC
 /* Used where the operator has no PATH (a container's first process): a shell would use the same. */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#define RUN_VARIABLES 7 /* of one run, at most */
+#define RUN_VARIABLES 8 /* of one run, at most */
 
 static int add_variable(char **environment, size_t *count, const char *name, const char *value)
 {
@@ -139,6 +139,8 @@ char *const *environment_build(const struct run *run)
             add_variable(environment, &count, "RECONCILED_NAME", name) < 0 ||
             add_variable(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
             add_variable(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0 ||
+            (run->worker->config->tell_dry_run &&
+             add_variable(environment, &count, "RECONCILED_DRY_RUN", "true") < 0) ||
             (run->worker->lead.epoch > 0 &&
              add_variable(environment, &count, "RECONCILED_EPOCH", epoch) < 0)) {
                 environment_free(run->watch, environment);

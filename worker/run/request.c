@@ -275,6 +275,8 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_json_string(out, order->watch);
         if (run->worker->lead.epoch > 0)
                 text_printf(out, ",\"epoch\":%" PRIu64, run->worker->lead.epoch);
+        if (run->worker->config->tell_dry_run)
+                text_append_string(out, ",\"dryRun\":true");
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
         r = add_owned(run, out);

@@ -16,6 +16,7 @@ class Request(TypedDict, total=False):
     lastError: Required[str]  # What the attempt before failed with; empty when there was none.
     watch: Required[str]
     epoch: int  # With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one.
+    dryRun: bool  # True in a trial: change nothing but by the answer. Absent otherwise.
     children: list[Object]  # What the object owns, of the kinds that the watch `owns`.
     related: list[Object]  # What the object may depend on, of the kinds that the watch names as `related`.
     object: Required[Object]  # The newest version of the object that is known.

@@ -21,6 +21,8 @@ pub struct Request {
     pub watch: String,
     /// With several replicas alone: the epoch of the one that leads. It never goes down, and a later leader has a higher one.
     pub epoch: Option<i64>,
+    /// True in a trial: change nothing but by the answer. Absent otherwise.
+    pub dry_run: Option<bool>,
     /// What the object owns, of the kinds that the watch `owns`.
     pub children: Vec<Value>,
     /// What the object may depend on, of the kinds that the watch names as `related`.
@@ -40,6 +42,7 @@ impl From<&Value> for Request {
             last_error: value.get("lastError").as_str().unwrap_or_default().to_string(),
             watch: value.get("watch").as_str().unwrap_or_default().to_string(),
             epoch: value.get("epoch").as_i64(),
+            dry_run: value.get("dryRun").clone(),
             children: value.get("children").as_list().to_vec(),
             related: value.get("related").as_list().to_vec(),
             object: value.get("object").clone(),
