@@ -29,10 +29,11 @@
 #include "ctl/output/output.h"
 #include "ctl/session/ctl-run.h"
 #include "ctl/session/replay.h"
+#include "ctl/torture/torture.h"
 #include "ipc/message.h"
 
 #define DURATION_LEAST (100 * USEC_PER_MSEC)
-#define LETTERS        32
+#define LETTERS        48
 
 struct options {
         char given[LETTERS]; /* the letters of options, each once */
@@ -44,6 +45,7 @@ struct options {
         struct rbac_options rbac;
         struct ctl_run_options run;
         struct init_options init;
+        struct torture_options torture;
 };
 
 #define IN(field) offsetof(struct options, field)
@@ -83,9 +85,18 @@ static const struct ctl_option option[] = {
         {'y', "yes", NULL, IN(yes), WORD_FREE, "do not ask"},
         {'t', "timeout", "DURATION", 0, WORD_FREE,
          "give up after so long without progress (100ms to 1h; 30s)"},
-        {'O', "object", "FILE|KEY", IN(run.object), WORD_FILE,
+        {'O', "object", "FILE|KEY", 0, WORD_FILE,
          "a manifest, or an object of the cluster (namespace/name)"},
         {'W', "watch", "WATCH", IN(run.watch), WORD_WATCH, "whose handler"},
+        {'N', "only", "CASE,...", IN(torture.only), WORD_FREE, "only these cases"},
+        {'s', "seed", "NUMBER", IN(torture.seed), WORD_FREE,
+         "the cases in another order, which the number tells"},
+        {'m', "minutes", "NUMBER", IN(torture.minutes), WORD_FREE, "begin no case after that time"},
+        {'J', "junit", "FILE", IN(torture.junit), WORD_FILE, "write the results as JUnit's XML, too"},
+        {'D', "record", "DIR", IN(torture.record), WORD_FILE,
+         "keep requests and answers of cases that fail, for `reconciledctl replay`"},
+        {'U', "run-anyway", NULL, IN(torture.run_anyway), WORD_FREE,
+         "run a handler that has not declared dryRun"},
         {'P', "apply", NULL, IN(run.apply), WORD_FREE, "keep what is written"},
         {'T', "tty", NULL, IN(run.tty), WORD_FREE, "give the handler this terminal, for a debugger"},
         {'r', "runtime-directory", "DIR", IN(runtime_directory), WORD_FILE,
@@ -256,6 +267,17 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
+static int verb_torture(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        struct torture_options torture = options->torture;
+
+        torture.config = options->run.config;
+        torture.watch = options->run.watch;
+        torture.json = options->json;
+        torture.timeout_usec = options->timeout_usec;
+        return ctl_torture(&torture);
+}
+
 static int verb_init(const struct options *options, int count _unused_, char **argument)
 {
         struct init_options init = options->init;
@@ -340,6 +362,12 @@ static const struct verb verb[] = {
          "COMMAND in its place, has the terminal, and all the time that it wants"},
         {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
+        {"torture", "try a handler against every fault, without a cluster", "jcWOtNsmJDU", &none,
+         verb_torture, "",
+         "Runs configuration and handler on an API server in memory, once for each write and each fault\n"
+         "that may meet it, and for other values of the spec. The end must be the same each time.\n"
+         "--object FILE (one or more) has objects and definitions; without it, the manifests beside\n"
+         "the configuration are read"},
 };
 
 static const struct command_line command_line = {option, ELEMENTS(option), "hfn:o:", "rhV",
@@ -455,6 +483,16 @@ static int take_field(struct options *options, const char *text)
         return 0;
 }
 
+/* The last one of `run`; all of `torture`. */
+static int take_object(struct options *options, const char *text)
+{
+        if (options->torture.object_count == TORTURE_FILES_MAX)
+                return ctl_usage("--object is given too often");
+        options->run.object = text;
+        options->torture.object[options->torture.object_count++] = text;
+        return 0;
+}
+
 static int take_crd(struct options *options, const char *text)
 {
         if (options->rbac.crd_count == RBAC_PLURALS_MAX)
@@ -489,6 +527,8 @@ static int take_option(struct options *options, int letter, const char *text)
                 return take_field(options, text);
         else if (letter == 'd')
                 return take_crd(options, text);
+        else if (letter == 'O')
+                return take_object(options, text);
         else
                 return take_plural(options, text);
         return 0;

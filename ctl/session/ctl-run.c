@@ -325,7 +325,7 @@ static int server_start(struct try_server *server, const char *folder, const cha
 
 /* ---- the command */
 
-static const struct config_watch *find_watch(const struct config *config, const char *name)
+const struct config_watch *ctl_find_watch(const struct config *config, const char *name)
 {
         const struct config_watch *found = NULL;
 
@@ -450,7 +450,7 @@ int ctl_run(const struct ctl_run_options *options)
         session_options.config = config = ctl_load_config(options->config);
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
-        session_options.watch = find_watch(config, options->watch);
+        session_options.watch = ctl_find_watch(config, options->watch);
         if (!session_options.watch)
                 return EXIT_CODE_USAGE;
         if (!options->object && !session_options.watch->own) {

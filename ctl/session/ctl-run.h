@@ -13,6 +13,10 @@ struct ctl_run_options {
         char *const *command; /* or this in its place; NULL */
 };
 
+struct config;
+
+/* The watch of this name (NULL: the only one), without those of dependents; NULL: there is none, which was told. */
+const struct config_watch *ctl_find_watch(const struct config *config, const char *name);
 /* Runs the handler of one watch for options->object and shows what its answer would change; returns the exit
  * code. */
 int ctl_run(const struct ctl_run_options *options);

@@ -18,6 +18,7 @@ void libcurl_unload(void);
         F(curl_easy_cleanup)                                                                                \
         F(curl_easy_getinfo)                                                                                \
         F(curl_easy_init)                                                                                   \
+        F(curl_easy_perform)                                                                                \
         F(curl_easy_setopt)                                                                                 \
         F(curl_easy_strerror)                                                                               \
         F(curl_global_cleanup)                                                                              \
@@ -46,6 +47,7 @@ extern struct libcurl {
 /* But for those with `...`, whose own macros check the types of what is passed: libcurl.c has them. */
 #define curl_easy_cleanup        libcurl.call_curl_easy_cleanup
 #define curl_easy_init           libcurl.call_curl_easy_init
+#define curl_easy_perform        libcurl.call_curl_easy_perform
 #define curl_easy_strerror       libcurl.call_curl_easy_strerror
 #define curl_global_cleanup      libcurl.call_curl_global_cleanup
 #define curl_global_init         libcurl.call_curl_global_init

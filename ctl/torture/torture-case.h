@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The cases of a torture: what happens in each of them, told step by step. */
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "ctl/torture/outcome.h"
+#include "ctl/torture/trial.h"
+
+/* An object's life; each phase ends when all is quiet. */
+enum phase { PHASE_CREATE, PHASE_DELETE, PHASE_COUNT };
+
+enum scope { SCOPE_ONCE, SCOPE_WRITE, SCOPE_VALUE };
+
+struct case_kind {
+        const char *name, *what;
+        enum scope scope;
+        /* of SCOPE_WRITE: members of a fault of the devserver, and what happens as soon as it has hit */
+        const char *fault;
+        enum { MEET_NOTHING, MEET_KILL, MEET_DELETE } meet;
+        bool (*applies)(const struct trial *trial); /* NULL: always */
+};
+
+extern const struct case_kind case_kind[];
+extern const size_t case_kind_count;
+
+struct torture_case {
+        const struct case_kind *kind;
+        const cJSON *of; /* a write or a value, borrowed; NULL */
+};
+
+/* What is known from runs without faults. */
+struct torture {
+        const struct trial *trial;
+        char *collection; /* the path of the watch's objects without their namespaces: "/apis/GROUP/VERSION"; */
+        char *plural;
+        bool namespaced;
+        cJSON *before;                /* outcome at the start */
+        cJSON *expected[PHASE_COUNT]; /* outcome of each phase; NULL: not known yet */
+        cJSON *of_value;              /* by words: outcome with that value */
+        struct mask mask;
+        cJSON *write[PHASE_COUNT]; /* lists of {words, match, nth} */
+        cJSON *value;              /* list of {words, spec} */
+        cJSON *refused;            /* set of the words of values that the handler refuses for good */
+        bool is_idempotent;        /* a further run writes nothing */
+        unsigned bumps;            /* resourceVersions to be passed over at the start */
+};
+
+enum case_result { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
+
+struct attempt {
+        enum case_result result;
+        struct text steps;   /* lines: what happened */
+        struct text failure; /* lines: what is wrong with the end */
+};
+
+void attempt_done(struct attempt *attempt);
+
+/* Runs one case; the attempt is filled. record: a folder for requests and answers; NULL. */
+void case_run(struct torture *torture, const struct torture_case *which, const char *record,
+              struct attempt *attempt);
+/* A run without faults: outcome and writes become what is expected, or what differs is masked. */
+void case_learn(struct torture *torture, struct attempt *attempt);

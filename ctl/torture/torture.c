@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/torture/torture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ctl/check/ctl-check.h"
+#include "ctl/ctl-answer.h"
+#include "ctl/output/output.h"
+#include "ctl/session/ctl-run.h"
+#include "ctl/torture/rig.h"
+#include "ctl/torture/spec-values.h"
+#include "ctl/torture/torture-case.h"
+#include "ctl/torture/torture-report.h"
+#include "ctl/torture/trial.h"
+#include "kube/libcurl.h"
+#include "os/syscall.h"
+#include "os/temporary.h"
+#include "json/json.h"
+
+#define LEARNING_RUNS 3
+#define MINUTES_MAX   100000
+
+struct plan {
+        struct torture torture;
+        struct case_report *report;
+        size_t count;
+        uint64_t seed, until; /* until: 0: all cases run */
+};
+
+/* ---- which cases */
+
+static bool is_listed(const char *list, const char *name)
+{
+        size_t size = strlen(name);
+
+        for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+                if (strncmp(at, name, size) == 0 && (at[size] == ',' || at[size] == '\0'))
+                        return true;
+        return false;
+}
+
+static bool is_case(const char *name, size_t size)
+{
+        for (size_t i = 0; i < case_kind_count; i++)
+                if (strlen(case_kind[i].name) == size && strncmp(case_kind[i].name, name, size) == 0)
+                        return true;
+        return false;
+}
+
+static int check_only(const char *only)
+{
+        for (const char *at = only; at && *at;) {
+                size_t size = strcspn(at, ",");
+
+                if (!is_case(at, size)) {
+                        fprintf(stderr, "reconciledctl: --only: there is no case %.*s; use", (int)size, at);
+                        for (size_t i = 0; i < case_kind_count; i++)
+                                fprintf(stderr, " %s", case_kind[i].name);
+                        fputs("\n", stderr);
+                        return -EINVAL;
+                }
+                at += size + (at[size] == ',');
+        }
+        return 0;
+}
+
+static int add_case(struct plan *plan, const struct case_kind *kind, const cJSON *of)
+{
+        struct case_report *grown = reallocarray(plan->report, plan->count + 1, sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        plan->report = grown;
+        grown[plan->count++] = (struct case_report){.of = {kind, of}};
+        return 0;
+}
+
+static int add_cases_of(struct plan *plan, const struct case_kind *kind, const cJSON *list)
+{
+        const cJSON *each;
+        int r = 0;
+
+        cJSON_ArrayForEach(each, list) if (r >= 0) r = add_case(plan, kind, each);
+        return r;
+}
+
+static int add_cases(struct plan *plan)
+{
+        const struct torture *torture = &plan->torture;
+        const char *only = torture->trial->options->only;
+        int r = 0;
+
+        for (size_t i = 0; i < case_kind_count && r >= 0; i++) {
+                const struct case_kind *kind = &case_kind[i];
+
+                if ((only && !is_listed(only, kind->name)) ||
+                    (kind->applies && !kind->applies(torture->trial)))
+                        continue;
+                if (kind->scope == SCOPE_ONCE)
+                        r = add_case(plan, kind, NULL);
+                else if (kind->scope == SCOPE_VALUE)
+                        r = add_cases_of(plan, kind, torture->value);
+                else
+                        for (unsigned phase = 0; phase < PHASE_COUNT && r >= 0; phase++)
+                                /* What is being deleted already cannot be deleted meanwhile. */
+                                r = kind->meet == MEET_DELETE && phase == PHASE_DELETE
+                                            ? 0
+                                            : add_cases_of(plan, kind, torture->write[phase]);
+        }
+        return r;
+}
+
+/* `missed` needs the outcome of `value`, so with a seed they stay in their order: a value may be skipped then. */
+static void shuffle(struct plan *plan)
+{
+        uint64_t state = plan->seed;
+
+        for (size_t i = plan->count; i > 1; i--) {
+                struct case_report swapped = plan->report[i - 1];
+                size_t other;
+
+                state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                other = (size_t)((state >> 33) % i);
+                plan->report[i - 1] = plan->report[other];
+                plan->report[other] = swapped;
+        }
+}
+
+/* ---- running */
+
+static char *recording_folder(const struct plan *plan, size_t number, const struct torture_case *of)
+{
+        const char *folder = plan->torture.trial->options->record;
+        char *path = folder ? format_string("%s/%03zu-%s", folder, number + 1, of->kind->name) : NULL;
+
+        if (path && mkdir(path, 0700) < 0 && errno != EEXIST) {
+                fprintf(stderr, "reconciledctl: %s: %s\n", path, strerror(errno));
+                free(path);
+                return NULL;
+        }
+        return path;
+}
+
+/* Only what fails twice has failed: the machine may have been slow. */
+static void run_one(struct plan *plan, size_t number)
+{
+        struct case_report *report = &plan->report[number];
+        struct attempt again = {0};
+
+        report->recording = recording_folder(plan, number, &report->of);
+        case_run(&plan->torture, &report->of, report->recording, &report->attempt);
+        if (report->attempt.result == CASE_FAILED && !rig_was_interrupted()) {
+                case_run(&plan->torture, &report->of, report->recording, &again);
+                report->unsteady = again.result != CASE_FAILED;
+                attempt_done(&again);
+        }
+        report->ran = !rig_was_interrupted();
+        if (report->attempt.result != CASE_FAILED && report->recording) {
+                temporary_folder_remove(report->recording);
+                free(TAKE_PTR(report->recording));
+        }
+}
+
+static void run_cases(struct plan *plan)
+{
+        bool json = plan->torture.trial->options->json;
+
+        for (size_t i = 0; i < plan->count; i++) {
+                struct case_report *report = &plan->report[i];
+
+                if (rig_was_interrupted() || (plan->until > 0 && clock_monotonic_usec() > plan->until))
+                        break;
+                report_progress(i, plan->count, &report->of);
+                run_one(plan, i);
+                if (!report->ran || report->attempt.result != CASE_FAILED || report->unsteady || json)
+                        continue;
+                report_progress(0, 0, NULL);
+                report_failure(report);
+        }
+        report_progress(0, 0, NULL);
+}
+
+/* ---- without faults */
+
+static void print_writes(const struct torture *torture)
+{
+        static const char *const of[PHASE_COUNT] = {"creation", "deletion"};
+        const cJSON *write;
+
+        for (unsigned phase = 0; phase < PHASE_COUNT; phase++)
+                cJSON_ArrayForEach(write, torture->write[phase])
+                        ctl_line("%s: %s", of[phase], json_text(write, "words"));
+}
+
+/* What fails without any fault cannot be compared with anything. */
+static int learn(struct plan *plan)
+{
+        struct torture *torture = &plan->torture;
+
+        for (unsigned i = 0; i < LEARNING_RUNS; i++) {
+                struct attempt attempt = {0};
+
+                case_learn(torture, &attempt);
+                if (attempt.result == CASE_FAILED) {
+                        struct case_report report = {
+                                .of = {.kind = &(struct case_kind){.name = "without any fault"}},
+                                .attempt = attempt};
+
+                        report_failure(&report);
+                        attempt_done(&attempt);
+                        return -ECANCELED;
+                }
+                attempt_done(&attempt);
+        }
+        torture->value =
+                spec_values(json_member(torture->trial->subject->child, trial_spec_name(torture->trial)),
+                            trial_spec_schema(torture->trial), trial_spec_name(torture->trial));
+        return torture->value ? 0 : -ENOMEM;
+}
+
+static int prepare_torture(struct torture *torture, const struct trial *trial)
+{
+        torture->trial = trial;
+        torture->is_idempotent = true;
+        torture->of_value = cJSON_CreateObject();
+        torture->refused = cJSON_CreateObject();
+        return torture->of_value && torture->refused ? mask_init(&torture->mask) : -ENOMEM;
+}
+
+static void plan_done(struct plan *plan)
+{
+        struct torture *torture = &plan->torture;
+
+        for (size_t i = 0; i < plan->count; i++) {
+                attempt_done(&plan->report[i].attempt);
+                free(plan->report[i].recording);
+        }
+        free(plan->report);
+        for (unsigned phase = 0; phase < PHASE_COUNT; phase++) {
+                cJSON_Delete(torture->expected[phase]);
+                cJSON_Delete(torture->write[phase]);
+        }
+        cJSON_Delete(torture->before);
+        cJSON_Delete(torture->of_value);
+        cJSON_Delete(torture->refused);
+        cJSON_Delete(torture->value);
+        mask_done(&torture->mask);
+        free(torture->collection);
+        free(torture->plural);
+}
+
+static int conclude(struct plan *plan)
+{
+        const struct torture_options *options = plan->torture.trial->options;
+        struct report_summary summary = {&plan->torture, plan->report, plan->count, options->json};
+        int r;
+
+        report_summary(&summary);
+        r = options->junit ? report_junit(options->junit, &summary) : 0;
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s: %s\n", options->junit, strerror(-r));
+                return EXIT_CODE_IO;
+        }
+        return rig_was_interrupted()           ? EXIT_CODE_SOFTWARE
+               : report_failures(&summary) > 0 ? EXIT_CODE_FAILED
+                                               : EXIT_CODE_OK;
+}
+
+static int run_trial(const struct trial *trial, struct plan *plan)
+{
+        int r = prepare_torture(&plan->torture, trial);
+
+        if (r >= 0)
+                r = learn(plan);
+        if (r >= 0)
+                r = add_cases(plan);
+        if (r == -ECANCELED)
+                return EXIT_CODE_FAILED;
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
+                return EXIT_CODE_SOFTWARE;
+        }
+        if (trial->options->seed)
+                shuffle(plan);
+        if (!trial->options->json) {
+                print_writes(&plan->torture);
+                printf("%zu cases\n\n", plan->count);
+                (void)fflush(stdout);
+        }
+        run_cases(plan);
+        return conclude(plan);
+}
+
+/* ---- the command */
+
+static bool read_number(const char *text, uint64_t most, uint64_t *ret)
+{
+        char *end;
+
+        if (!text)
+                return true;
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        return is_digit(text[0]) && *end == '\0' && errno == 0 && *ret <= most;
+}
+
+/* 0, or an exit code that was explained. */
+static int check_options(const struct torture_options *options, struct plan *plan)
+{
+        uint64_t minutes = 0;
+
+        if (!read_number(options->seed, UINT64_MAX, &plan->seed) ||
+            !read_number(options->minutes, MINUTES_MAX, &minutes) || (options->minutes && minutes == 0)) {
+                fputs("reconciledctl: --seed takes a number, --minutes one from 1 on\n", stderr);
+                return EXIT_CODE_USAGE;
+        }
+        if (check_only(options->only) < 0)
+                return EXIT_CODE_USAGE;
+        if (options->record && (options->record[0] != '/' || access(options->record, W_OK) < 0)) {
+                fprintf(stderr,
+                        "reconciledctl: --record %s: an absolute path of a folder that is there is needed\n",
+                        options->record);
+                return EXIT_CODE_USAGE;
+        }
+        plan->until = minutes > 0 ? clock_monotonic_usec() + minutes * USEC_PER_MINUTE : 0;
+        return 0;
+}
+
+/* Real programs run, some hundred times. */
+static bool may_run(const struct torture_options *options, const struct config_watch *watch)
+{
+        if (watch->handler.dry_run || options->run_anyway)
+                return true;
+        fprintf(stderr,
+                "reconciledctl: torture runs the handler of watch %s some hundred times; what it does beside its "
+                "answers, it does. With `handler: {dryRun: true}` it promises to do nothing else when a request says "
+                "dryRun; --run-anyway runs it without that\n",
+                watch->name);
+        return false;
+}
+
+int ctl_torture(const struct torture_options *options)
+{
+        _cleanup_(config_free_pointer) struct config *config = NULL;
+        _cleanup_(trial_free_pointer) struct trial *trial = NULL;
+        _cleanup_(plan_done) struct plan plan = {0};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        const struct config_watch *watch;
+        int r = check_options(options, &plan);
+
+        if (r != 0)
+                return r;
+        config = ctl_load_config(options->config);
+        if (!config)
+                return EXIT_CODE_CONFIGURATION;
+        watch = ctl_find_watch(config, options->watch);
+        if (!watch || !may_run(options, watch))
+                return EXIT_CODE_USAGE;
+        rig_catch_interrupts();
+        r = trial_new(options, config, watch, &trial, &error);
+        if (r >= 0)
+                r = sys_set_subreaper();
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error.message ? error_message(&error) : strerror(-r));
+                return r == -ENOENT || r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_SOFTWARE;
+        }
+        r = run_trial(trial, &plan);
+        libcurl_unload();
+        return r;
+}
