@@ -320,7 +320,7 @@ static int server_start(struct try_server *server, const char *folder, const cha
         }
         assert(count < ELEMENTS(argument));
         r = write_namespaces(namespaces, watch);
-        return r < 0 ? r : try_server_start(server, folder, argument);
+        return r < 0 ? r : try_server_start(server, folder, argument, NULL);
 }
 
 /* ---- the command */

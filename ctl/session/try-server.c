@@ -2,6 +2,7 @@
 #include "ctl/session/try-server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +21,9 @@
 #define OWN_ARGUMENTS 6
 #define ADDRESS_MAX   128
 
-_noreturn_ static void exec_server(const char *path, const char *const *argument, int output, pid_t parent)
+_noreturn_ static void exec_server(const char *const *argument, const char *log, int output, pid_t parent)
 {
+        int fd = log ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
         sigset_t none;
 
         sigemptyset(&none);
@@ -31,7 +33,9 @@ _noreturn_ static void exec_server(const char *path, const char *const *argument
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
         dup2(output, STDOUT_FILENO);
-        execv(path, (char *const *)(uintptr_t)argument);
+        if (fd >= 0)
+                dup2(fd, STDERR_FILENO);
+        execv(argument[0], (char *const *)(uintptr_t)argument);
         _exit(127);
 }
 
@@ -69,7 +73,7 @@ static int write_token(const char *path, char **ret)
         return *ret ? file_replace(path, new, token, strlen(token), &rules) : -ENOMEM;
 }
 
-static int fork_server(struct try_server *server, const char *path, const char *const *argument)
+static int fork_server(struct try_server *server, const char *const *argument, const char *log)
 {
         int output[2], r = sys_pipe(output);
         pid_t parent = getpid();
@@ -78,7 +82,7 @@ static int fork_server(struct try_server *server, const char *path, const char *
                 return r;
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, argument, output[1], parent);
+                exec_server(argument, log, output[1], parent);
         close(output[1]);
         if (server->pid > 0) {
                 r = await_address(output[0], &server->url);
@@ -90,7 +94,8 @@ static int fork_server(struct try_server *server, const char *path, const char *
         return r;
 }
 
-int try_server_start(struct try_server *server, const char *folder, const char *const *argument)
+int try_server_start(struct try_server *server, const char *folder, const char *const *argument,
+                     const char *log)
 {
         _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
         _cleanup_free_ char *token = format_string("%s/token", folder);
@@ -116,7 +121,7 @@ int try_server_start(struct try_server *server, const char *folder, const char *
         memcpy(all, (const char *const[]){path, "--kubeconfig", server->kubeconfig, "--token-file", token},
                (OWN_ARGUMENTS - 1) * sizeof(char *));
         memcpy(all + OWN_ARGUMENTS - 1, argument, count * sizeof(char *));
-        return fork_server(server, path, all);
+        return fork_server(server, all, log);
 }
 
 void try_server_end(struct try_server *server)

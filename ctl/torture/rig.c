@@ -376,7 +376,8 @@ static char *account_name(const struct config_handler *handler)
 int rig_open(struct rig *rig, const struct trial *trial, const char *record, struct error *error)
 {
         const struct config_handler *handler = &trial->watch->handler;
-        _cleanup_free_ char *account = handler->kubernetes_account ? account_name(handler) : NULL;
+        _cleanup_free_ char *account = handler->kubernetes_account ? account_name(handler) : NULL,
+                            *words = NULL;
         int r;
 
         *rig = (struct rig){
@@ -387,11 +388,15 @@ int rig_open(struct rig *rig, const struct trial *trial, const char *record, str
                                      (const char *const[]){"--load-as-is", "--load", trial->manifests,
                                                            "--request-log", rig->request_log,
                                                            account ? "--service-account" : NULL, account,
-                                                           NULL});
+                                                           NULL},
+                                     rig->log);
         if (r >= 0)
                 r = trial_write_config(trial, rig->config, rig->server.kubeconfig, record, rig->gate);
-        return r < 0 ? error_set(error, r, "the API server in memory cannot be started: %s", strerror(-r))
-                     : 0;
+        if (r >= 0)
+                return 0;
+        words = r == -EIO ? last_words(rig) : NULL;
+        return error_set(error, r, "the API server in memory cannot be started: %s",
+                         words ? words : strerror(-r));
 }
 
 void rig_close(struct rig *rig)

@@ -119,7 +119,7 @@ static void print_people(const struct report_summary *summary)
                         ctl_line("unsteady, failed once and then passed: %s", name);
         }
         if (all.left > 0)
-                printf("%zu cases were left out, since the time was over\n", all.left);
+                printf("%zu cases were left out\n", all.left);
         printf("%zu cases, %zu failed\n", all.cases, all.failed);
 }
 
