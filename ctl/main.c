@@ -484,7 +484,7 @@ static int take_field(struct options *options, const char *text)
 }
 
 /* The last one of `run`; all of `torture`. */
-static int take_object(struct options *options, const char *text)
+static int take_object_option(struct options *options, const char *text)
 {
         if (options->torture.object_count == TORTURE_FILES_MAX)
                 return ctl_usage("--object is given too often");
@@ -528,7 +528,7 @@ static int take_option(struct options *options, int letter, const char *text)
         else if (letter == 'd')
                 return take_crd(options, text);
         else if (letter == 'O')
-                return take_object(options, text);
+                return take_object_option(options, text);
         else
                 return take_plural(options, text);
         return 0;

@@ -16,8 +16,8 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
+#include "ctl/torture/as-cluster.h"
 #include "ctl/torture/quiet.h"
-#include "ctl/torture/readiness.h"
 #include "kube/libcurl.h"
 #include "os/file.h"
 #include "os/syscall.h"
@@ -32,12 +32,12 @@
 
 /* ---- the server */
 
-static size_t on_answer(const char *bytes, size_t size, size_t count, void *userdata)
+static size_t rig_take_bytes(const char *bytes, size_t size, size_t count, void *userdata)
 {
         return text_append(userdata, bytes, size * count) < 0 ? 0 : size * count;
 }
 
-static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
+static struct curl_slist *rig_add_header(struct curl_slist *list, const char *name, const char *value)
 {
         _cleanup_free_ char *line = format_string("%s: %s", name, value);
         struct curl_slist *grown = line ? curl_slist_append(list, line) : NULL;
@@ -64,7 +64,7 @@ static int perform(CURL *curl, const char *method, const char *url, const char *
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_SECONDS);
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, rig_take_bytes);
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
         if (body)
                 curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
@@ -90,9 +90,9 @@ int rig_request(struct rig *rig, const char *method, const char *path, const cJS
         curl = r >= 0 && url && bearer && (json || !body) ? curl_easy_init() : NULL;
         if (!curl)
                 return error_set(rig->error, r < 0 ? r : -ENOMEM, "libcurl: %s", reason);
-        header = add_header(header, "Authorization", bearer);
-        header = add_header(header, "User-Agent", "torture");
-        header = add_header(header, "Content-Type", body_type(method, body));
+        header = rig_add_header(header, "Authorization", bearer);
+        header = rig_add_header(header, "User-Agent", "torture");
+        header = rig_add_header(header, "Content-Type", body_type(method, body));
         r = perform(curl, method, url, json, header, &answer);
         curl_slist_free_all(header);
         curl_easy_cleanup(curl);
@@ -261,7 +261,7 @@ static int read_objects(struct rig *rig)
                             : error_set(rig->error, -EPROTO, "the API server in memory lists no objects");
 }
 
-static bool read_status(struct rig *rig)
+static bool rig_read_status(struct rig *rig)
 {
         cJSON *status = NULL;
 
@@ -296,12 +296,31 @@ static bool owes_runs(struct rig *rig)
                quiet_owes(rig->status, answer);
 }
 
+/* 1: some objects became ready; 0: none had to. */
+static int rig_make_ready(struct rig *rig)
+{
+        const cJSON *each;
+        int given = 0;
+
+        cJSON_ArrayForEach(each, rig->objects)
+        {
+                _cleanup_json_ cJSON *patch = as_cluster_would(json_member(each, "object"));
+                _cleanup_free_ char *place = format_string("%s/status", json_text(each, "path"));
+                int r = patch && place ? rig_request(rig, "PATCH", place, patch, NULL) : 0;
+
+                if (r < 0)
+                        return r;
+                given += r / 100 == 2; /* it may be gone */
+        }
+        return given > 0;
+}
+
 struct waiting {
         uint64_t since, moved; /* it looks quiet since then; something has moved last then */
         uint64_t mark;         /* of how far all is */
 };
 
-static int time_out(struct rig *rig, const struct waiting *waiting)
+static int rig_out_of_time(struct rig *rig, const struct waiting *waiting)
 {
         _cleanup_free_ char *what = NULL;
 
@@ -321,16 +340,16 @@ static int look_once(struct rig *rig, struct waiting *waiting)
         if (r >= 0)
                 r = read_objects(rig);
         if (r >= 0)
-                r = readiness_give(rig);
+                r = rig_make_ready(rig);
         if (r < 0)
                 return r;
-        known = r == 0 && read_status(rig);
+        known = r == 0 && rig_read_status(rig);
         mark = rig->version + (known ? quiet_mark(rig->status) : 0);
         if (mark != waiting->mark)
                 *waiting = (struct waiting){.since = now, .moved = now, .mark = mark};
         if (!known || quiet_is_busy(rig->status) || owes_runs(rig)) {
                 waiting->since = now;
-                return time_out(rig, waiting);
+                return rig_out_of_time(rig, waiting);
         }
         return now - waiting->since >= (quiet_is_behind(rig->status, rig->objects) ? QUIET_MAX : QUIET_USEC);
 }
@@ -366,18 +385,9 @@ static int make_places(struct rig *rig)
         return mkdir(folder, 0700) < 0 ? -errno : 0;
 }
 
-static char *account_name(const struct config_handler *handler)
-{
-        return format_string("%s/%s",
-                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
-                             handler->kubernetes_account);
-}
-
 int rig_open(struct rig *rig, const struct trial *trial, const char *record, struct error *error)
 {
-        const struct config_handler *handler = &trial->watch->handler;
-        _cleanup_free_ char *account = handler->kubernetes_account ? account_name(handler) : NULL,
-                            *words = NULL;
+        _cleanup_free_ char *account = trial_account(trial), *words = NULL;
         int r;
 
         *rig = (struct rig){
@@ -387,8 +397,7 @@ int rig_open(struct rig *rig, const struct trial *trial, const char *record, str
                 r = try_server_start(&rig->server, rig->folder,
                                      (const char *const[]){"--load-as-is", "--load", trial->manifests,
                                                            "--request-log", rig->request_log,
-                                                           account ? "--service-account" : NULL, account,
-                                                           NULL},
+                                                           "--service-account", account, NULL},
                                      rig->log);
         if (r >= 0)
                 r = trial_write_config(trial, rig->config, rig->server.kubeconfig, record, rig->gate);

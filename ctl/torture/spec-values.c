@@ -71,7 +71,7 @@ static void add_value(struct walker *walker, cJSON *value)
         cJSON_AddItemToArray(walker->out, each);
 }
 
-static const char *type_of(const cJSON *value, const cJSON *schema)
+static const char *value_type(const cJSON *value, const cJSON *schema)
 {
         const char *type = json_text(schema, "type");
 
@@ -84,7 +84,7 @@ static const char *type_of(const cJSON *value, const cJSON *schema)
                                        : "object";
 }
 
-static cJSON *number_of(double value)
+static cJSON *value_of_number(double value)
 {
         return value == (double)(int64_t)value ? json_new_integer((int64_t)value)
                                                : cJSON_CreateNumber(value);
@@ -104,7 +104,7 @@ static cJSON *example_of(const cJSON *schema, unsigned depth)
         if (strcmp(type, "boolean") == 0)
                 return cJSON_CreateTrue();
         if (strcmp(type, "integer") == 0 || strcmp(type, "number") == 0)
-                return number_of(json_number(json_member(schema, "minimum"), 1));
+                return value_of_number(json_number(json_member(schema, "minimum"), 1));
         if (strcmp(type, "string") == 0)
                 return cJSON_CreateString("example");
         if (strcmp(type, "array") == 0) {
@@ -129,7 +129,7 @@ static cJSON *example_of(const cJSON *schema, unsigned depth)
 
 /* ---- by type */
 
-static void walk_number(struct walker *walker, const cJSON *value, const cJSON *schema)
+static void vary_number(struct walker *walker, const cJSON *value, const cJSON *schema)
 {
         const cJSON *least = json_member(schema, "minimum"), *most = json_member(schema, "maximum");
         double now = json_number(value, 1);
@@ -141,11 +141,11 @@ static void walk_number(struct walker *walker, const cJSON *value, const cJSON *
                 for (size_t j = 0; j < i; j++)
                         known = known || other[j] == other[i];
                 if (!known)
-                        add_value(walker, number_of(other[i]));
+                        add_value(walker, value_of_number(other[i]));
         }
 }
 
-static void walk_string(struct walker *walker, const cJSON *value, const cJSON *schema)
+static void vary_string(struct walker *walker, const cJSON *value, const cJSON *schema)
 {
         const cJSON *list = json_member(schema, "enum"), *word;
         const char *text = cJSON_GetStringValue(value);
@@ -165,9 +165,9 @@ static void walk_string(struct walker *walker, const cJSON *value, const cJSON *
                 add_value(walker, cJSON_CreateString(other));
 }
 
-static void walk_value(struct walker *walker, const cJSON *value, const cJSON *schema, bool required);
+static void vary_value(struct walker *walker, const cJSON *value, const cJSON *schema, bool required);
 
-static void walk_list(struct walker *walker, const cJSON *value, const cJSON *schema)
+static void vary_list(struct walker *walker, const cJSON *value, const cJSON *schema)
 {
         cJSON *shorter;
 
@@ -180,12 +180,12 @@ static void walk_list(struct walker *walker, const cJSON *value, const cJSON *sc
         }
         if (value && cJSON_IsObject(value->child) && walker->depth < DEPTH_MAX) {
                 walker->member[walker->depth++] = NULL;
-                walk_value(walker, value->child, json_member(schema, "items"), true);
+                vary_value(walker, value->child, json_member(schema, "items"), true);
                 walker->depth--;
         }
 }
 
-static void walk_member(struct walker *walker, const cJSON *of, const cJSON *schema, const char *name)
+static void vary_member(struct walker *walker, const cJSON *of, const cJSON *schema, const char *name)
 {
         const cJSON *property = json_member(json_member(schema, "properties"), name), *each;
         bool required = false;
@@ -195,44 +195,44 @@ static void walk_member(struct walker *walker, const cJSON *of, const cJSON *sch
         if (walker->depth == DEPTH_MAX)
                 return;
         walker->member[walker->depth++] = name;
-        walk_value(walker, json_member(of, name), property, required);
+        vary_value(walker, json_member(of, name), property, required);
         walker->depth--;
 }
 
-static void walk_object(struct walker *walker, const cJSON *value, const cJSON *schema)
+static void vary_object(struct walker *walker, const cJSON *value, const cJSON *schema)
 {
         const cJSON *properties = json_member(schema, "properties"), *each;
 
         if (walker->depth > 0 && value && value->child && !json_member(schema, "required"))
                 add_value(walker, cJSON_CreateObject());
-        cJSON_ArrayForEach(each, properties) walk_member(walker, value, schema, each->string);
+        cJSON_ArrayForEach(each, properties) vary_member(walker, value, schema, each->string);
         cJSON_ArrayForEach(each, value) if (!json_member(properties, each->string))
-                walk_member(walker, value, schema, each->string);
+                vary_member(walker, value, schema, each->string);
 }
 
-static void walk_value(struct walker *walker, const cJSON *value, const cJSON *schema, bool required)
+static void vary_value(struct walker *walker, const cJSON *value, const cJSON *schema, bool required)
 {
-        const char *type = type_of(value, schema);
+        const char *type = value_type(value, schema);
         bool is_member = walker->depth > 0 && walker->member[walker->depth - 1];
 
-        if (!value && is_member) {
+        if (!value && is_member && !json_member(schema, "enum")) {
                 add_value(walker, example_of(schema, 0));
                 return;
         }
-        if (is_member && !required)
+        if (value && is_member && !required)
                 add_value(walker, NULL);
         if (cJSON_IsTrue(json_member(schema, "nullable")) && is_member)
                 add_value(walker, cJSON_CreateNull());
         if (strcmp(type, "boolean") == 0)
                 add_value(walker, cJSON_CreateBool(!cJSON_IsTrue(value)));
         else if (strcmp(type, "integer") == 0 || strcmp(type, "number") == 0)
-                walk_number(walker, value, schema);
+                vary_number(walker, value, schema);
         else if (strcmp(type, "string") == 0)
-                walk_string(walker, value, schema);
+                vary_string(walker, value, schema);
         else if (strcmp(type, "array") == 0)
-                walk_list(walker, value, schema);
+                vary_list(walker, value, schema);
         else
-                walk_object(walker, value, schema);
+                vary_object(walker, value, schema);
 }
 
 cJSON *spec_values(const cJSON *spec, const cJSON *schema, const char *name)
@@ -240,6 +240,6 @@ cJSON *spec_values(const cJSON *spec, const cJSON *schema, const char *name)
         struct walker walker = {.out = cJSON_CreateArray(), .root = spec, .name = name};
 
         if (walker.out)
-                walk_object(&walker, spec, schema);
+                vary_object(&walker, spec, schema);
         return walker.out;
 }

@@ -8,278 +8,42 @@
 #include <sys/stat.h>
 
 #include "ctl/ctl-answer.h"
+#include "ctl/torture/life.h"
 #include "ctl/torture/quiet.h"
-#include "ctl/torture/rig.h"
 #include "ctl/torture/writes.h"
 #include "json/json.h"
 
-/* ---- the kinds */
-
-static bool has_dependents(const struct trial *trial)
-{
-        return trial->watch->owns_count > 0 || trial->watch->related_count > 0;
-}
-
-static bool has_command(const struct trial *trial)
-{
-        return trial->watch->handler.kind != HANDLER_PLUGIN;
-}
-
-const struct case_kind case_kind[] = {
-        {.name = "repeated", .what = "the handler runs once more, without a change"},
-        {.name = "left", .what = "the object is deleted: what is left of it"},
-        {.name = "restarted", .what = "the operator is killed and starts again"},
-        {.name = "relisted", .what = "the server has forgotten its history, and all is listed again"},
-        {.name = "reused", .what = "the object is deleted, and another one takes its name"},
-        {.name = "reverted", .what = "the object changes and changes back while the operator is away"},
-        {.name = "stale",
-         .what = "the handler is shown children and related objects as they were before",
-         .applies = has_dependents},
-        {.name = "handler-killed", .what = "the handler is killed", .applies = has_command},
-        {.name = "killed-before",
-         .what = "the operator is killed before a write",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"hang\":true}",
-         .meet = MEET_KILL},
-        {.name = "killed-after",
-         .what = "the operator is killed after a write",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"hang\":true,\"carriedOut\":true}",
-         .meet = MEET_KILL},
-        {.name = "answer-lost",
-         .what = "a write is carried out, and its answer lost",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"reset\":true,\"carriedOut\":true}"},
-        {.name = "conflict",
-         .what = "a write is refused with 409",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"status\":409}"},
-        {.name = "throttled",
-         .what = "a write is refused with 429",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"status\":429,\"retryAfter\":1}"},
-        {.name = "failed",
-         .what = "a write is answered with 500",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"status\":500}"},
-        {.name = "deleted",
-         .what = "the object is deleted during a write",
-         .scope = SCOPE_WRITE,
-         .fault = "{\"latency\":\"300ms\"}",
-         .meet = MEET_DELETE},
-        {.name = "value", .what = "a value of the spec changes, and changes back", .scope = SCOPE_VALUE},
-        {.name = "missed",
-         .what = "a value has changed before the operator saw the object",
-         .scope = SCOPE_VALUE},
-};
-
-const size_t case_kind_count = ELEMENTS(case_kind);
-
-static bool is_kind(const struct torture_case *which, const char *name)
+static bool is_case_of(const struct torture_case *which, const char *name)
 {
         return which && strcmp(which->kind->name, name) == 0;
-}
-
-/* ---- one attempt */
-
-struct life {
-        struct torture *torture;
-        const struct torture_case *which; /* NULL: no fault */
-        struct attempt *attempt;
-        struct rig rig;
-        struct error error;
-        uint64_t fault; /* that is armed; 0: none */
-        long noted;     /* how much of the request log was looked at */
-};
-
-void attempt_done(struct attempt *attempt)
-{
-        text_done(&attempt->steps);
-        text_done(&attempt->failure);
-        *attempt = (struct attempt){0};
-}
-
-static _printf_(2, 3) void step(struct life *life, const char *format, ...)
-{
-        va_list arguments;
-
-        va_start(arguments, format);
-        text_vprintf(&life->attempt->steps, format, arguments);
-        va_end(arguments);
-        text_append_string(&life->attempt->steps, "\n");
-}
-
-static _printf_(2, 3) int fail(struct life *life, const char *format, ...)
-{
-        va_list arguments;
-
-        va_start(arguments, format);
-        text_vprintf(&life->attempt->failure, format, arguments);
-        va_end(arguments);
-        text_append_string(&life->attempt->failure, "\n");
-        life->attempt->result = CASE_FAILED;
-        return -ECANCELED;
-}
-
-/* A rig that does not do what it should has failed with it. */
-static int check_rig(struct life *life, int r)
-{
-        if (r >= 0)
-                return r;
-        fail(life, "%s", error_message(&life->error));
-        return -ECANCELED;
-}
-
-static int ask(struct life *life, const char *method, const char *path, cJSON *body, cJSON **ret)
-{
-        int r = check_rig(life, rig_request(&life->rig, method, path, body, ret));
-
-        cJSON_Delete(body);
-        return r;
-}
-
-/* ---- objects of the watch */
-
-static const char *subject_name(const cJSON *subject)
-{
-        return json_text(json_member(subject, "metadata"), "name");
-}
-
-/* With the namespace that it gets where it names none. */
-static char *subject_path(const struct torture *torture, const cJSON *subject, bool whole)
-{
-        const char *namespace_name = json_text(json_member(subject, "metadata"), "namespace");
-
-        return format_string("%s%s%s/%s%s%s", torture->collection, torture->namespaced ? "/namespaces/" : "",
-                             !torture->namespaced ? ""
-                             : namespace_name[0]  ? namespace_name
-                                                  : "default",
-                             torture->plural, whole ? "/" : "", whole ? subject_name(subject) : "");
-}
-
-static char *subject_key(const struct torture *torture, const cJSON *subject)
-{
-        const char *namespace_name = json_text(json_member(subject, "metadata"), "namespace");
-
-        return torture->namespaced ? format_string("%s/%s", namespace_name[0] ? namespace_name : "default",
-                                                   subject_name(subject))
-                                   : strdup(subject_name(subject));
-}
-
-static int find_resource(struct life *life)
-{
-        struct torture *torture = life->torture;
-        const struct config_watch *watch = torture->trial->watch;
-        _cleanup_json_ cJSON *answer = NULL;
-        const cJSON *each;
-
-        if (torture->plural)
-                return 0;
-        torture->collection = format_string("/%s/%s", strchr(watch->api_version, '/') ? "apis" : "api",
-                                            watch->api_version);
-        if (!torture->collection || ask(life, "GET", torture->collection, NULL, &answer) < 0)
-                return -ECANCELED;
-        cJSON_ArrayForEach(each, json_member(answer, "resources")) if (!torture->plural &&
-                                                                       strcmp(json_text(each, "kind"),
-                                                                              watch->kind) == 0)
-        {
-                torture->plural = strdup(json_text(each, "name"));
-                torture->namespaced = cJSON_IsTrue(json_member(each, "namespaced"));
-        }
-        return torture->plural
-                       ? 0
-                       : fail(life,
-                              "the API server in memory knows no %s of %s: give its definition with --object",
-                              watch->kind, watch->api_version);
-}
-
-static int create_subjects(struct life *life)
-{
-        const cJSON *subject;
-
-        cJSON_ArrayForEach(subject, life->torture->trial->subject)
-        {
-                _cleanup_free_ char *path = subject_path(life->torture, subject, false);
-                _cleanup_json_ cJSON *answer = NULL;
-                int r = path ? ask(life, "POST", path, cJSON_Duplicate(subject, true), &answer) : -ENOMEM;
-
-                if (r >= 0 && r / 100 != 2)
-                        return fail(life, "%s cannot be created: %s", subject_name(subject),
-                                    json_text(answer, "message"));
-                if (r < 0)
-                        return r;
-                step(life, "%s %s is created", life->torture->trial->watch->kind, subject_name(subject));
-        }
-        return 0;
-}
-
-static int delete_subjects(struct life *life)
-{
-        const cJSON *subject;
-
-        cJSON_ArrayForEach(subject, life->torture->trial->subject)
-        {
-                _cleanup_free_ char *path = subject_path(life->torture, subject, true);
-                int r = path ? ask(life, "DELETE", path, NULL, NULL) : -ENOMEM;
-
-                if (r < 0)
-                        return r;
-                step(life, "%s %s is deleted", life->torture->trial->watch->kind, subject_name(subject));
-        }
-        return 0;
-}
-
-/* The spec of the first one. false: the server refuses it. NULL: as it was. */
-static int set_spec(struct life *life, const cJSON *value, bool *ret_accepted)
-{
-        const struct trial *trial = life->torture->trial;
-        const cJSON *subject = trial->subject->child;
-        _cleanup_free_ char *path = subject_path(life->torture, subject, true),
-                            *place = format_string("/%s", trial_spec_name(trial));
-        const cJSON *spec =
-                value ? json_member(value, "spec") : json_member(subject, trial_spec_name(trial));
-        cJSON *list = cJSON_CreateArray(), *patch = cJSON_CreateObject();
-        int r;
-
-        cJSON_AddItemToArray(list, patch);
-        cJSON_AddStringToObject(patch, "op", spec ? "add" : "remove");
-        cJSON_AddStringToObject(patch, "path", place ? place : "");
-        if (spec)
-                cJSON_AddItemToObject(patch, "value", cJSON_Duplicate(spec, true));
-        r = path ? ask(life, "PATCH", path, list, NULL) : -ENOMEM;
-        *ret_accepted = r / 100 == 2;
-        if (r >= 0 && *ret_accepted)
-                step(life, "%s %s: %s", trial->watch->kind, subject_name(subject),
-                     value ? json_text(value, "words") : "all is as it was");
-        return r < 0 ? r : 0;
 }
 
 /* ---- the operator */
 
 static int wait_quiet(struct life *life)
 {
-        return check_rig(life, rig_wait(&life->rig, 0));
+        return life_check(life, rig_wait(&life->rig, 0));
 }
 
 static int start_operator(struct life *life)
 {
-        return check_rig(life, rig_start(&life->rig));
+        return life_check(life, rig_start(&life->rig));
 }
 
 static void kill_operator(struct life *life, const char *when)
 {
         rig_kill(&life->rig);
-        step(life, "the operator is killed%s", when);
+        life_step(life, "the operator is killed%s", when);
 }
 
 static int restart_operator(struct life *life)
 {
-        step(life, "the operator starts again");
+        life_step(life, "the operator starts again");
         return start_operator(life);
 }
 
 /* All its failing objects are given up by now. A refusal for good is an answer as well; all attempts in vain are none. */
-static int check_failing(struct life *life)
+static int check_given_up(struct life *life)
 {
         const cJSON *value = life->which && life->which->kind->scope == SCOPE_VALUE ? life->which->of : NULL,
                     *each;
@@ -291,8 +55,8 @@ static int check_failing(struct life *life)
                                 cJSON_AddTrueToObject(life->torture->refused, json_text(value, "words"));
                         continue;
                 }
-                return fail(life, "%s is given up: %s", json_text(each, "key"),
-                            json_text(each, "lastError"));
+                return life_fail(life, "%s is given up: %s", json_text(each, "key"),
+                                 json_text(each, "lastError"));
         }
         return 0;
 }
@@ -300,11 +64,11 @@ static int check_failing(struct life *life)
 static int compare_with(struct life *life, const cJSON *expected)
 {
         const struct trial *trial = life->torture->trial;
-        _cleanup_json_ cJSON *is = outcome_take(life->rig.objects, trial->config->operator_name);
+        _cleanup_json_ cJSON *is = end_state_take(life->rig.objects, trial->config->operator_name);
 
         if (!is)
                 return -ENOMEM;
-        if (outcome_compare(&life->torture->mask, expected, is, &life->attempt->failure) == 0)
+        if (end_state_compare(&life->torture->mask, expected, is, &life->attempt->failure) == 0)
                 return 0;
         life->attempt->result = CASE_FAILED;
         return -ECANCELED;
@@ -315,7 +79,7 @@ static int wait_and_compare(struct life *life, const cJSON *expected)
         int r = wait_quiet(life);
 
         if (r >= 0)
-                r = check_failing(life);
+                r = check_given_up(life);
         return r < 0 ? r : compare_with(life, expected);
 }
 
@@ -329,7 +93,7 @@ static int check_unwritten(struct life *life, const char *why)
                 return r;
         return written.size == 0 || !life->torture->is_idempotent
                        ? 0
-                       : fail(life, "%s, but it writes:\n%s", why, written.data);
+                       : life_fail(life, "%s, but it writes:\n%s", why, written.data);
 }
 
 static int skip_log(struct life *life)
@@ -346,14 +110,14 @@ static int repeat_runs(struct life *life)
 
         cJSON_ArrayForEach(subject, life->torture->trial->subject)
         {
-                _cleanup_free_ char *key = subject_key(life->torture, subject);
+                _cleanup_free_ char *key = life_key(life->torture, subject);
                 const char *const argument[] = {life->torture->trial->watch->name, key, NULL};
 
                 if (r >= 0)
-                        r = key ? check_rig(life, rig_order(&life->rig, "retry", argument)) : -ENOMEM;
+                        r = key ? life_check(life, rig_order(&life->rig, "retry", argument)) : -ENOMEM;
         }
         if (r >= 0)
-                step(life, "the handler runs once more");
+                life_step(life, "the handler runs once more");
         return r < 0 ? r : wait_quiet(life);
 }
 
@@ -371,11 +135,12 @@ static int arm(struct life *life, enum phase phase)
         fault = json_parse(life->which->kind->fault, strlen(life->which->kind->fault));
         cJSON_AddItemToObject(fault, "match", cJSON_Duplicate(json_member(of, "match"), true));
         cJSON_AddNumberToObject(fault, "after", (double)ctl_number(of, "nth") - 1);
-        if (ask(life, "POST", "/devserver/faults", fault, &answer) < 0)
+        if (life_ask(life, "POST", "/devserver/faults", fault, &answer) < 0)
                 return -ECANCELED;
         life->fault = ctl_number(answer ? answer->child : NULL, "id");
-        step(life, "%s: %s", life->which->kind->what, json_text(of, "words"));
-        return life->fault > 0 ? 0 : fail(life, "the fault is refused: %s", json_text(answer, "message"));
+        life_step(life, "%s: %s", life->which->kind->what, json_text(of, "words"));
+        return life->fault > 0 ? 0
+                               : life_fail(life, "the fault is refused: %s", json_text(answer, "message"));
 }
 
 /* What follows as soon as the fault has hit. 1: the object is deleted. */
@@ -385,15 +150,15 @@ static int meet(struct life *life)
 
         if (life->fault == 0 || life->which->kind->meet == MEET_NOTHING)
                 return 0;
-        r = check_rig(life, rig_wait(&life->rig, life->fault));
+        r = life_check(life, rig_wait(&life->rig, life->fault));
         if (r <= 0)
                 return r; /* this time it did not come to that write */
         if (life->which->kind->meet == MEET_DELETE) {
-                r = delete_subjects(life);
+                r = life_delete(life);
                 return r < 0 ? r : 1;
         }
         rig_kill(&life->rig);
-        r = ask(life, "DELETE", "/devserver/faults", NULL, NULL);
+        r = life_ask(life, "DELETE", "/devserver/faults", NULL, NULL);
         return r < 0 ? r : restart_operator(life);
 }
 
@@ -404,15 +169,17 @@ static int hold_dependents(struct life *life, bool hold)
         _cleanup_free_ char *own =
                 format_string("{\"hold\":false,\"match\":{\"verb\":\"watch\",\"resource\":\"%s\"}}",
                               life->torture->plural);
-        int r = all ? ask(life, "POST", "/devserver/connections", json_parse(all, strlen(all)), NULL)
+        int r = all ? life_ask(life, "POST", "/devserver/connections", json_parse(all, strlen(all)), NULL)
                     : -ENOMEM;
 
         if (r >= 0)
-                r = own ? ask(life, "POST", "/devserver/connections", json_parse(own, strlen(own)), NULL)
+                r = own ? life_ask(life, "POST", "/devserver/connections", json_parse(own, strlen(own)),
+                                   NULL)
                         : -ENOMEM;
         if (r >= 0)
-                step(life, hold ? "the operator learns nothing of children and related objects"
-                                : "the operator learns what has become of children and related objects");
+                life_step(life,
+                          hold ? "the operator learns nothing of children and related objects"
+                               : "the operator learns what has become of children and related objects");
         return r;
 }
 
@@ -436,10 +203,10 @@ static int live_relisted(struct life *life)
         int r = skip_log(life);
 
         if (r >= 0)
-                r = ask(life, "POST", "/devserver/compact", cJSON_CreateObject(), NULL);
+                r = life_ask(life, "POST", "/devserver/compact", cJSON_CreateObject(), NULL);
         if (r >= 0)
-                r = ask(life, "POST", "/devserver/connections", json_parse(cut, strlen(cut)), NULL);
-        step(life, "the connections break, and the server has forgotten what was before");
+                r = life_ask(life, "POST", "/devserver/connections", json_parse(cut, strlen(cut)), NULL);
+        life_step(life, "the connections break, and the server has forgotten what was before");
         if (r >= 0)
                 r = wait_and_compare(life, life->torture->expected[PHASE_CREATE]);
         return r < 0 ? r : check_unwritten(life, "nothing has changed");
@@ -452,11 +219,11 @@ static int live_reused(struct life *life)
 
         if (!is_held)
                 kill_operator(life, "");
-        r = delete_subjects(life);
+        r = life_delete(life);
         if (r >= 0 && is_held)
                 r = wait_quiet(life);
         if (r >= 0)
-                r = create_subjects(life);
+                r = life_create(life);
         if (r >= 0 && !is_held)
                 r = restart_operator(life);
         return r < 0 ? r : wait_and_compare(life, life->torture->expected[PHASE_CREATE]);
@@ -471,11 +238,11 @@ static int live_reverted(struct life *life)
 
         kill_operator(life, "");
         cJSON_ArrayForEach(value, life->torture->value) if (r >= 0 && !accepted) r =
-                set_spec(life, value, &accepted);
+                life_set_spec(life, value, &accepted);
         if (r >= 0 && !accepted)
                 life->attempt->result = CASE_SKIPPED;
         if (r >= 0 && accepted)
-                r = set_spec(life, NULL, &accepted);
+                r = life_set_spec(life, NULL, &accepted);
         if (r >= 0)
                 r = restart_operator(life);
         return r < 0 ? r : wait_and_compare(life, life->torture->expected[PHASE_CREATE]);
@@ -495,7 +262,7 @@ static int live_value(struct life *life)
         struct torture *torture = life->torture;
         const char *words = json_text(life->which->of, "words");
         bool accepted;
-        int r = set_spec(life, life->which->of, &accepted);
+        int r = life_set_spec(life, life->which->of, &accepted);
 
         if (r >= 0 && !accepted) {
                 life->attempt->result = CASE_SKIPPED;
@@ -504,17 +271,17 @@ static int live_value(struct life *life)
         if (r >= 0)
                 r = wait_quiet(life);
         if (r >= 0)
-                r = check_failing(life);
+                r = check_given_up(life);
         if (r < 0)
                 return r;
         cJSON_DeleteItemFromObjectCaseSensitive(torture->of_value, words);
         cJSON_AddItemToObject(torture->of_value, words,
-                              outcome_take(life->rig.objects, torture->trial->config->operator_name));
-        r = set_spec(life, NULL, &accepted);
+                              end_state_take(life->rig.objects, torture->trial->config->operator_name));
+        r = life_set_spec(life, NULL, &accepted);
         return r < 0 ? r : wait_and_compare(life, torture->expected[PHASE_CREATE]);
 }
 
-static int live(struct life *life)
+static int run_middle(struct life *life)
 {
         static const struct {
                 const char *name;
@@ -525,7 +292,7 @@ static int live(struct life *life)
         };
 
         for (size_t i = 0; i < ELEMENTS(middle); i++)
-                if (is_kind(life->which, middle[i].name))
+                if (is_case_of(life->which, middle[i].name))
                         return middle[i].live(life);
         return 0;
 }
@@ -544,36 +311,36 @@ static int create_unseen(struct life *life)
                 return -ECANCELED;
         }
         kill_operator(life, "");
-        r = create_subjects(life);
+        r = life_create(life);
         if (r >= 0)
-                r = set_spec(life, life->which->of, &accepted);
+                r = life_set_spec(life, life->which->of, &accepted);
         if (r >= 0)
                 r = restart_operator(life);
         if (r >= 0)
                 r = wait_and_compare(life, expected);
-        return r < 0 ? r : set_spec(life, NULL, &accepted);
+        return r < 0 ? r : life_set_spec(life, NULL, &accepted);
 }
 
 /* Returns 1 if the objects are deleted as well. */
-static int begin_life(struct life *life)
+static int begin_creation(struct life *life)
 {
         int r = arm(life, PHASE_CREATE);
 
-        if (r >= 0 && is_kind(life->which, "stale"))
+        if (r >= 0 && is_case_of(life->which, "stale"))
                 r = hold_dependents(life, true);
-        if (r >= 0 && is_kind(life->which, "handler-killed")) {
+        if (r >= 0 && is_case_of(life->which, "handler-killed")) {
                 r = mkdir(life->rig.gate, 0777) < 0 ? -errno : 0;
-                step(life, "the handler will be killed when it gets its next request");
+                life_step(life, "the handler will be killed when it gets its next request");
         }
         if (r >= 0)
-                r = is_kind(life->which, "missed") ? create_unseen(life) : create_subjects(life);
+                r = is_case_of(life->which, "missed") ? create_unseen(life) : life_create(life);
         return r < 0 ? r : meet(life);
 }
 
 static int learn_phase(struct life *life, enum phase phase)
 {
         struct torture *torture = life->torture;
-        cJSON *outcome = outcome_take(life->rig.objects, torture->trial->config->operator_name);
+        cJSON *outcome = end_state_take(life->rig.objects, torture->trial->config->operator_name);
 
         if (!outcome)
                 return -ENOMEM;
@@ -591,7 +358,7 @@ static int end_phase(struct life *life, enum phase phase)
         int r = wait_quiet(life);
 
         if (r >= 0)
-                r = check_failing(life);
+                r = check_given_up(life);
         if (r < 0)
                 return r;
         return life->which ? compare_with(life, life->torture->expected[phase]) : learn_phase(life, phase);
@@ -600,17 +367,17 @@ static int end_phase(struct life *life, enum phase phase)
 /* Once the stale view is over, too. */
 static int end_creation(struct life *life)
 {
-        int r = is_kind(life->which, "stale") ? wait_quiet(life) : end_phase(life, PHASE_CREATE);
+        int r = is_case_of(life->which, "stale") ? wait_quiet(life) : end_phase(life, PHASE_CREATE);
 
         if (r >= 0)
-                r = live(life);
+                r = run_middle(life);
         if (r < 0 || !life->which)
                 return r;
-        if (!is_kind(life->which, "repeated") && !life->torture->is_idempotent)
+        if (!is_case_of(life->which, "repeated") && !life->torture->is_idempotent)
                 return 0;
         r = repeat_runs(life);
         /* No run was due for what was taken back, so the conditions' observedGeneration is behind until now. */
-        if (r >= 0 && !is_kind(life->which, "reverted"))
+        if (r >= 0 && !is_case_of(life->which, "reverted"))
                 r = check_unwritten(life, "a further run has nothing to do");
         return r < 0 ? r : compare_with(life, life->torture->expected[PHASE_CREATE]);
 }
@@ -621,10 +388,10 @@ static int end_life(struct life *life)
 
         if (r >= 0)
                 r = arm(life, PHASE_DELETE);
-        if (r >= 0 && is_kind(life->which, "handler-killed"))
+        if (r >= 0 && is_case_of(life->which, "handler-killed"))
                 r = mkdir(life->rig.gate, 0777) < 0 && errno != EEXIST ? -errno : 0;
         if (r >= 0)
-                r = delete_subjects(life);
+                r = life_delete(life);
         if (r >= 0)
                 r = meet(life);
         return r < 0 ? r : end_phase(life, PHASE_DELETE);
@@ -639,9 +406,10 @@ static int bump_versions(struct life *life)
         int r = 0;
 
         for (unsigned i = 0; i < life->torture->bumps && r >= 0; i++) {
-                r = ask(life, "POST", place, json_parse(body, strlen(body)), NULL);
+                r = life_ask(life, "POST", place, json_parse(body, strlen(body)), NULL);
                 if (r >= 0)
-                        r = ask(life, "DELETE", "/api/v1/namespaces/default/configmaps/torture", NULL, NULL);
+                        r = life_ask(life, "DELETE", "/api/v1/namespaces/default/configmaps/torture", NULL,
+                                     NULL);
         }
         return r;
 }
@@ -649,10 +417,10 @@ static int bump_versions(struct life *life)
 static int begin_rig(struct life *life, const char *record)
 {
         struct torture *torture = life->torture;
-        int r = check_rig(life, rig_open(&life->rig, torture->trial, record, &life->error));
+        int r = life_check(life, rig_open(&life->rig, torture->trial, record, &life->error));
 
         if (r >= 0)
-                r = find_resource(life);
+                r = life_find_resource(life);
         if (r >= 0)
                 r = bump_versions(life);
         if (r >= 0)
@@ -662,7 +430,7 @@ static int begin_rig(struct life *life, const char *record)
         if (r >= 0)
                 r = skip_log(life);
         if (r >= 0 && !torture->before)
-                torture->before = outcome_take(life->rig.objects, torture->trial->config->operator_name);
+                torture->before = end_state_take(life->rig.objects, torture->trial->config->operator_name);
         return r;
 }
 
@@ -671,7 +439,7 @@ static void run_life(struct life *life, const char *record)
         int r = begin_rig(life, record);
 
         if (r >= 0)
-                r = begin_life(life);
+                r = begin_creation(life);
         if (r == 1) {
                 r = end_phase(life, PHASE_DELETE);
         } else if (r >= 0) {
@@ -680,17 +448,24 @@ static void run_life(struct life *life, const char *record)
                         r = end_life(life);
         }
         if (r < 0 && r != -ECANCELED)
-                (void)fail(life, "%s", strerror(-r));
+                (void)life_fail(life, "%s", strerror(-r));
         rig_close(&life->rig);
         error_done(&life->error);
 }
 
 /* ---- from outside */
 
+void attempt_done(struct attempt *attempt)
+{
+        text_done(&attempt->steps);
+        text_done(&attempt->failure);
+        *attempt = (struct attempt){0};
+}
+
 static void compare_left(struct torture *torture, struct attempt *attempt)
 {
-        if (outcome_compare(&torture->mask, torture->before, torture->expected[PHASE_DELETE],
-                            &attempt->failure) > 0)
+        if (end_state_compare(&torture->mask, torture->before, torture->expected[PHASE_DELETE],
+                              &attempt->failure) > 0)
                 attempt->result = CASE_FAILED;
 }
 
@@ -701,10 +476,10 @@ void case_run(struct torture *torture, const struct torture_case *which, const c
 
         assert(torture->expected[PHASE_DELETE]);
         run_life(&life, record);
-        if (is_kind(which, "left") && attempt->result == CASE_PASSED)
+        if (is_case_of(which, "left") && attempt->result == CASE_PASSED)
                 compare_left(torture, attempt);
         /* What repeats nothing itself need not be told so in each other case. */
-        if (is_kind(which, "repeated") && attempt->result == CASE_FAILED)
+        if (is_case_of(which, "repeated") && attempt->result == CASE_FAILED)
                 torture->is_idempotent = false;
 }
 

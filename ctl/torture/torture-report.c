@@ -149,7 +149,7 @@ static cJSON *names_of(const cJSON *set)
         return list;
 }
 
-static const char *result_of(const struct case_report *report)
+static const char *case_result_name(const struct case_report *report)
 {
         return !report->ran                             ? "left out"
                : report->unsteady                       ? "unsteady"
@@ -164,7 +164,7 @@ static cJSON *json_of(const struct case_report *report)
 
         cJSON_AddStringToObject(object, "case", report->of.kind->name);
         cJSON_AddStringToObject(object, "of", report->of.of ? json_text(report->of.of, "words") : "");
-        cJSON_AddStringToObject(object, "result", result_of(report));
+        cJSON_AddStringToObject(object, "result", case_result_name(report));
         if (report->attempt.failure.size > 0) {
                 cJSON_AddItemToObject(object, "steps", lines_of(&report->attempt.steps));
                 cJSON_AddItemToObject(object, "failure", lines_of(&report->attempt.failure));
@@ -174,7 +174,7 @@ static cJSON *json_of(const struct case_report *report)
         return object;
 }
 
-static void print_json(const struct report_summary *summary)
+static void report_json(const struct report_summary *summary)
 {
         struct tally all = tally_of(summary, NULL);
         _cleanup_json_ cJSON *answer = cJSON_CreateObject();
@@ -195,7 +195,7 @@ static void print_json(const struct report_summary *summary)
 void report_summary(const struct report_summary *summary)
 {
         if (summary->json)
-                print_json(summary);
+                report_json(summary);
         else
                 print_people(summary);
 }

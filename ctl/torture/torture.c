@@ -36,7 +36,7 @@ struct plan {
 
 /* ---- which cases */
 
-static bool is_listed(const char *list, const char *name)
+static bool list_has_case(const char *list, const char *name)
 {
         size_t size = strlen(name);
 
@@ -100,7 +100,7 @@ static int add_cases(struct plan *plan)
         for (size_t i = 0; i < case_kind_count && r >= 0; i++) {
                 const struct case_kind *kind = &case_kind[i];
 
-                if ((only && !is_listed(only, kind->name)) ||
+                if ((only && !list_has_case(only, kind->name)) ||
                     (kind->applies && !kind->applies(torture->trial)))
                         continue;
                 if (kind->scope == SCOPE_ONCE)
@@ -199,7 +199,21 @@ static void print_writes(const struct torture *torture)
                         ctl_line("%s: %s", of[phase], json_text(write, "words"));
 }
 
-/* What fails without any fault cannot be compared with anything. */
+/* What fails without any fault cannot be compared with anything. It is the one case then. */
+static int refuse_trial(struct plan *plan, const struct attempt *attempt)
+{
+        static const struct case_kind kind = {.name = "without any fault", .what = "nothing is in its way"};
+        int r = add_case(plan, &kind, NULL);
+
+        if (r < 0)
+                return r;
+        plan->report[0].attempt = *attempt;
+        plan->report[0].ran = true;
+        if (!plan->torture.trial->options->json)
+                report_failure(&plan->report[0]);
+        return -ECANCELED;
+}
+
 static int learn(struct plan *plan)
 {
         struct torture *torture = &plan->torture;
@@ -208,15 +222,8 @@ static int learn(struct plan *plan)
                 struct attempt attempt = {0};
 
                 case_learn(torture, &attempt);
-                if (attempt.result == CASE_FAILED) {
-                        struct case_report report = {
-                                .of = {.kind = &(struct case_kind){.name = "without any fault"}},
-                                .attempt = attempt};
-
-                        report_failure(&report);
-                        attempt_done(&attempt);
-                        return -ECANCELED;
-                }
+                if (attempt.result == CASE_FAILED)
+                        return refuse_trial(plan, &attempt);
                 attempt_done(&attempt);
         }
         torture->value =
@@ -282,7 +289,7 @@ static int run_trial(const struct trial *trial, struct plan *plan)
         if (r >= 0)
                 r = add_cases(plan);
         if (r == -ECANCELED)
-                return EXIT_CODE_FAILED;
+                return conclude(plan);
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
                 return EXIT_CODE_SOFTWARE;
@@ -300,7 +307,7 @@ static int run_trial(const struct trial *trial, struct plan *plan)
 
 /* ---- the command */
 
-static bool read_number(const char *text, uint64_t most, uint64_t *ret)
+static bool read_option_number(const char *text, uint64_t most, uint64_t *ret)
 {
         char *end;
 
@@ -316,8 +323,9 @@ static int check_options(const struct torture_options *options, struct plan *pla
 {
         uint64_t minutes = 0;
 
-        if (!read_number(options->seed, UINT64_MAX, &plan->seed) ||
-            !read_number(options->minutes, MINUTES_MAX, &minutes) || (options->minutes && minutes == 0)) {
+        if (!read_option_number(options->seed, UINT64_MAX, &plan->seed) ||
+            !read_option_number(options->minutes, MINUTES_MAX, &minutes) ||
+            (options->minutes && minutes == 0)) {
                 fputs("reconciledctl: --seed takes a number, --minutes one from 1 on\n", stderr);
                 return EXIT_CODE_USAGE;
         }
@@ -334,7 +342,7 @@ static int check_options(const struct torture_options *options, struct plan *pla
 }
 
 /* Real programs run, some hundred times. */
-static bool may_run(const struct torture_options *options, const struct config_watch *watch)
+static bool may_torture(const struct torture_options *options, const struct config_watch *watch)
 {
         if (watch->handler.dry_run || options->run_anyway)
                 return true;
@@ -361,7 +369,7 @@ int ctl_torture(const struct torture_options *options)
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
         watch = ctl_find_watch(config, options->watch);
-        if (!watch || !may_run(options, watch))
+        if (!watch || !may_torture(options, watch))
                 return EXIT_CODE_USAGE;
         rig_catch_interrupts();
         r = trial_new(options, config, watch, &trial, &error);

@@ -169,16 +169,16 @@ static int take_config(cJSON *document, void *userdata, struct error *error _unu
         return trial->tree ? 0 : -ENOMEM;
 }
 
-static void set_member(cJSON *object, const char *name, cJSON *value)
+static void tree_put(cJSON *object, const char *name, cJSON *value)
 {
         cJSON_DeleteItemFromObjectCaseSensitive(object, name);
         if (value)
                 cJSON_AddItemToObject(object, name, value);
 }
 
-static void set_text(cJSON *object, const char *name, const char *value)
+static void tree_put_text(cJSON *object, const char *name, const char *value)
 {
-        set_member(object, name, cJSON_CreateString(value));
+        tree_put(object, name, cJSON_CreateString(value));
 }
 
 static cJSON *member_object(cJSON *object, const char *name)
@@ -187,7 +187,7 @@ static cJSON *member_object(cJSON *object, const char *name)
 
         if (cJSON_IsObject(member))
                 return member;
-        set_member(object, name, cJSON_CreateObject());
+        tree_put(object, name, cJSON_CreateObject());
         return json_member(object, name);
 }
 
@@ -219,18 +219,47 @@ static cJSON *behind_gate(cJSON *command, const char *gate)
         return list;
 }
 
-static void adapt_handler(const struct trial *trial, cJSON *handler, const char *kubeconfig,
-                          const char *gate)
+/* Where it has a kubeconfig, that is of another cluster. */
+static const char *trial_account_namespace(const struct trial *trial)
+{
+        const struct config_handler *handler = &trial->watch->handler;
+
+        return handler->kubernetes_account && handler->kubernetes_namespace ? handler->kubernetes_namespace
+                                                                            : "default";
+}
+
+static const char *trial_account_name(const struct trial *trial)
+{
+        const char *name = trial->watch->handler.kubernetes_account;
+
+        return name ? name : "handler";
+}
+
+char *trial_account(const struct trial *trial)
+{
+        return format_string("%s/%s", trial_account_namespace(trial), trial_account_name(trial));
+}
+
+static cJSON *account_of_handler(const struct trial *trial)
+{
+        cJSON *account = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(account, "serviceAccount", trial_account_name(trial));
+        cJSON_AddStringToObject(account, "namespace", trial_account_namespace(trial));
+        return account;
+}
+
+static void adapt_handler(const struct trial *trial, cJSON *handler, const char *gate)
 {
         static const char *const dropped[] = {"credentials", "rate", "limits"};
         static const char *const command[] = {"exec", "serve"};
 
         for (size_t i = 0; i < ELEMENTS(dropped); i++)
-                set_member(handler, dropped[i], NULL);
+                tree_put(handler, dropped[i], NULL);
         if (geteuid() != 0)
-                set_member(handler, "user", NULL);
-        if (trial->watch->handler.kubernetes_file)
-                set_text(member_object(handler, "kubernetes"), "kubeconfig", kubeconfig);
+                tree_put(handler, "user", NULL);
+        if (trial->watch->handler.kubernetes)
+                tree_put(handler, "kubernetes", account_of_handler(trial));
         resolve_path(trial, json_member(handler, "plugin"));
         for (size_t i = 0; i < ELEMENTS(command); i++) {
                 cJSON *list = json_member(handler, command[i]);
@@ -239,24 +268,24 @@ static void adapt_handler(const struct trial *trial, cJSON *handler, const char 
                         continue;
                 resolve_path(trial, list->child);
                 if (gate)
-                        set_member(handler, command[i], behind_gate(cJSON_Duplicate(list, true), gate));
+                        tree_put(handler, command[i], behind_gate(cJSON_Duplicate(list, true), gate));
         }
 }
 
-static void adapt_watch(const struct trial *trial, cJSON *watch, const char *kubeconfig, const char *gate)
+static void adapt_watch(const struct trial *trial, cJSON *watch, const char *gate)
 {
         cJSON *retry = member_object(watch, "retry"), *reconnect = member_object(watch, "reconnect");
 
-        set_text(retry, "first", "20ms");
-        set_text(retry, "max", "200ms");
-        set_member(retry, "attempts", cJSON_CreateNumber(TRIAL_ATTEMPTS));
-        set_text(reconnect, "first", "50ms");
-        set_text(reconnect, "max", "1s");
-        adapt_handler(trial, member_object(watch, "handler"), kubeconfig, gate);
+        tree_put_text(retry, "first", "20ms");
+        tree_put_text(retry, "max", "200ms");
+        tree_put(retry, "attempts", cJSON_CreateNumber(TRIAL_ATTEMPTS));
+        tree_put_text(reconnect, "first", "50ms");
+        tree_put_text(reconnect, "max", "1s");
+        adapt_handler(trial, member_object(watch, "handler"), gate);
 }
 
 /* Of all watches, the one that is tried. */
-static void adapt_watches(const struct trial *trial, cJSON *tree, const char *kubeconfig, const char *gate)
+static void adapt_watches(const struct trial *trial, cJSON *tree, const char *gate)
 {
         cJSON *list = json_member(tree, "watches"), *watch = list ? list->child : NULL;
 
@@ -266,7 +295,7 @@ static void adapt_watches(const struct trial *trial, cJSON *tree, const char *ku
                 if (strcmp(json_text(watch, "name"), trial->watch->name) != 0)
                         cJSON_Delete(cJSON_DetachItemViaPointer(list, watch));
                 else
-                        adapt_watch(trial, watch, kubeconfig, gate);
+                        adapt_watch(trial, watch, gate);
                 watch = next;
         }
 }
@@ -283,13 +312,13 @@ int trial_write_config(const struct trial *trial, const char *path, const char *
         if (!tree || !new)
                 return -ENOMEM;
         for (size_t i = 0; i < ELEMENTS(dropped); i++)
-                set_member(tree, dropped[i], NULL);
-        set_text(member_object(tree, "cluster"), "kubeconfig", kubeconfig);
-        set_text(member_object(tree, "stop"), "grace", "2s");
-        set_member(tree, "workers", cJSON_CreateNumber(1));
+                tree_put(tree, dropped[i], NULL);
+        tree_put_text(member_object(tree, "cluster"), "kubeconfig", kubeconfig);
+        tree_put_text(member_object(tree, "stop"), "grace", "2s");
+        tree_put(tree, "workers", cJSON_CreateNumber(1));
         if (record)
-                set_text(tree, "record", record);
-        adapt_watches(trial, tree, kubeconfig, gate);
+                tree_put_text(tree, "record", record);
+        adapt_watches(trial, tree, gate);
         json = cJSON_PrintUnformatted(tree);
         return json ? file_replace(path, new, json, strlen(json), &rules) : -ENOMEM;
 }

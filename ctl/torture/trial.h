@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "ctl/torture/torture.h"
 
-#define TRIAL_ATTEMPTS 10 /* then a failing object is given up */
+#define TRIAL_ATTEMPTS 6 /* then a failing object is given up */
 
 struct trial {
         const struct config *config;
@@ -33,6 +33,8 @@ DEFINE_CLEANUP(struct trial *, trial_free);
  * record: a folder; NULL. gate: while this folder exists, the next process of the handler removes it and dies; NULL. */
 int trial_write_config(const struct trial *trial, const char *path, const char *kubeconfig,
                        const char *record, const char *gate);
+/* "NAMESPACE/NAME": as whom the handler asks the server, if it does. Owned by the caller; NULL: no memory. */
+char *trial_account(const struct trial *trial);
 /* The schema of the watch's spec; NULL if no definition is among the manifests. */
 const cJSON *trial_spec_schema(const struct trial *trial);
 /* The member of the objects that people change: "spec", or "data" where there is none. */

@@ -18,7 +18,7 @@ static bool is_write(const cJSON *line)
 }
 
 /* "PATCH configmaps default/a, status" */
-static void write_words(const cJSON *line, struct text *out)
+static void append_write(const cJSON *line, struct text *out)
 {
         const char *namespace_name = json_text(line, "namespace"), *name = json_text(line, "name");
         const char *subresource = json_text(line, "subresource");
@@ -57,7 +57,7 @@ static int tell_write(const cJSON *line, void *userdata)
         if (!json_member(line, "wrote"))
                 return 0;
         text_append_string(out, "  ");
-        write_words(line, out);
+        append_write(line, out);
         return text_append_string(out, "\n");
 }
 
@@ -95,7 +95,7 @@ static int note_write(const cJSON *line, void *userdata)
         unsigned nth = 1;
 
         cJSON_ArrayForEach(each, noting->list) nth += json_equal(json_member(each, "match"), match);
-        write_words(line, &words);
+        append_write(line, &words);
         text_printf(&words, "%s", nth > 1 ? " (again)" : "");
         cJSON_AddNumberToObject(write, "phase", noting->phase);
         cJSON_AddNumberToObject(write, "nth", nth);

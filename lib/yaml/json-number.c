@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See number.h. */
+/* See json-number.h. */
 #include "yaml/json-number.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ struct reader {
         size_t nodes;
 };
 
-static bool is_one_of(const char *text, const char *const *word, size_t count)
+static bool is_word_of(const char *text, const char *const *word, size_t count)
 {
         for (size_t i = 0; i < count; i++)
                 if (strcmp(text, word[i]) == 0)
@@ -70,10 +70,10 @@ static cJSON *scalar(const yaml_node_t *node)
 
         if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return cJSON_CreateString(text);
-        if (is_one_of(text, null, ELEMENTS(null)))
+        if (is_word_of(text, null, ELEMENTS(null)))
                 return cJSON_CreateNull();
-        if (is_one_of(text, yes, ELEMENTS(yes)) || is_one_of(text, no, ELEMENTS(no)))
-                return cJSON_CreateBool(is_one_of(text, yes, ELEMENTS(yes)));
+        if (is_word_of(text, yes, ELEMENTS(yes)) || is_word_of(text, no, ELEMENTS(no)))
+                return cJSON_CreateBool(is_word_of(text, yes, ELEMENTS(yes)));
         number = other_integer(text);
         if (number)
                 return number;
@@ -96,7 +96,7 @@ static cJSON *sequence(struct reader *reader, const yaml_node_t *node, unsigned 
         return list;
 }
 
-static cJSON *mapping(struct reader *reader, const yaml_node_t *node, unsigned depth)
+static cJSON *tree_of_mapping(struct reader *reader, const yaml_node_t *node, unsigned depth)
 {
         cJSON *object = cJSON_CreateObject();
 
@@ -121,7 +121,7 @@ static cJSON *tree(struct reader *reader, int index, unsigned depth)
         if (node->type == YAML_SCALAR_NODE)
                 return scalar(node);
         return node->type == YAML_SEQUENCE_NODE ? sequence(reader, node, depth + 1)
-                                                : mapping(reader, node, depth + 1);
+                                                : tree_of_mapping(reader, node, depth + 1);
 }
 
 /* NULL: it is no mapping, or too much of one. */
@@ -129,7 +129,7 @@ static cJSON *document_tree(yaml_document_t *document)
 {
         struct reader reader = {.document = document};
         const yaml_node_t *root = yaml_document_get_root_node(document);
-        cJSON *value = root && root->type == YAML_MAPPING_NODE ? mapping(&reader, root, 0) : NULL;
+        cJSON *value = root && root->type == YAML_MAPPING_NODE ? tree_of_mapping(&reader, root, 0) : NULL;
 
         if (reader.nodes > NODES_MAX) {
                 cJSON_Delete(value);

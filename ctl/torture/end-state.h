@@ -20,8 +20,8 @@ void mask_done(struct mask *mask);
 
 /* objects: a list of {path, object}. operator_name: whose labels and annotations are left out. By kind, namespace and name,
  * owned by the caller; NULL: no memory. */
-cJSON *outcome_take(const cJSON *objects, const char *operator_name);
+cJSON *end_state_take(const cJSON *objects, const char *operator_name);
 /* Masks what differs between two runs that should be the same. */
 void mask_learn(struct mask *mask, const cJSON *first, const cJSON *second);
 /* Appends a line for each difference that is not masked, and returns their number. */
-size_t outcome_compare(const struct mask *mask, const cJSON *expected, const cJSON *is, struct text *out);
+size_t end_state_compare(const struct mask *mask, const cJSON *expected, const cJSON *is, struct text *out);

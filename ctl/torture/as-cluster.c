@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/torture/readiness.h"
+#include "ctl/torture/as-cluster.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "ctl/torture/rig.h"
 #include "json/json.h"
 
 #define CONDITION(type) "{\"type\":\"" type "\",\"status\":\"True\",\"reason\":\"AsTheClusterWould\"}"
@@ -45,7 +43,7 @@ static cJSON *ready_status(const char *pattern, int wanted, int generation)
 }
 
 /* The server leaves out nothing of it, so what is there is compared member by member. */
-static bool is_ready(const cJSON *status, const cJSON *wanted)
+static bool status_is_ready(const cJSON *status, const cJSON *wanted)
 {
         const cJSON *member;
 
@@ -59,40 +57,27 @@ static bool is_ready(const cJSON *status, const cJSON *wanted)
         return true;
 }
 
-static int give_one(struct rig *rig, const char *path, const cJSON *object, size_t row)
+static cJSON *patch_of(const cJSON *object, size_t row)
 {
         const cJSON *spec = json_member(object, "spec");
         const char *name = ready[row].wanted;
         int wanted = (int)json_number(name ? json_member(spec, name) : NULL, 1);
         int generation = (int)json_number(json_member(json_member(object, "metadata"), "generation"), 1);
-        _cleanup_json_ cJSON *status = ready_status(ready[row].status, wanted, generation), *patch = NULL;
-        _cleanup_free_ char *place = format_string("%s/status", path);
-        int r;
+        _cleanup_json_ cJSON *status = ready_status(ready[row].status, wanted, generation);
+        cJSON *patch;
 
-        if (!status || !place)
-                return -ENOMEM;
-        if (is_ready(json_member(object, "status"), status))
-                return 0;
+        if (!status || status_is_ready(json_member(object, "status"), status))
+                return NULL;
         patch = cJSON_CreateObject();
         cJSON_AddItemToObject(patch, "status", TAKE_PTR(status));
-        r = rig_request(rig, "PATCH", place, patch, NULL);
-        return r < 0 ? r : r / 100 == 2; /* it may be gone */
+        return patch;
 }
 
-int readiness_give(struct rig *rig)
+cJSON *as_cluster_would(const cJSON *object)
 {
-        const cJSON *each;
-        int r = 0, given = 0;
-
-        cJSON_ArrayForEach(each, rig->objects) for (size_t i = 0; i < ELEMENTS(ready) && r >= 0; i++)
-        {
-                const cJSON *object = json_member(each, "object");
-
-                if (strcmp(ready[i].kind, json_text(object, "kind")) != 0 ||
-                    strcmp(ready[i].api_version, json_text(object, "apiVersion")) != 0)
-                        continue;
-                r = give_one(rig, json_text(each, "path"), object, i);
-                given += r > 0;
-        }
-        return r < 0 ? r : given > 0;
+        for (size_t i = 0; i < ELEMENTS(ready); i++)
+                if (strcmp(ready[i].kind, json_text(object, "kind")) == 0 &&
+                    strcmp(ready[i].api_version, json_text(object, "apiVersion")) == 0)
+                        return patch_of(object, i);
+        return NULL;
 }

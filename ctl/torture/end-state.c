@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/torture/outcome.h"
+#include "ctl/torture/end-state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -119,7 +119,7 @@ static char *name_of(const cJSON *object)
                              namespace_name[0] ? "/" : "", json_text(metadata, "name"));
 }
 
-cJSON *outcome_take(const cJSON *objects, const char *operator_name)
+cJSON *end_state_take(const cJSON *objects, const char *operator_name)
 {
         cJSON *outcome = cJSON_CreateObject();
         const cJSON *each;
@@ -209,14 +209,14 @@ static void on_leaf(const char *path, const cJSON *before, const cJSON *after, v
         }
 }
 
-static char *kind_of(const char *name)
+static char *state_kind(const char *name)
 {
         return strndup(name, strcspn(name, " "));
 }
 
-static bool is_counted(const struct mask *mask, const char *name)
+static bool is_kind_counted(const struct mask *mask, const char *name)
 {
-        _cleanup_free_ char *kind = kind_of(name);
+        _cleanup_free_ char *kind = state_kind(name);
 
         return kind && json_member(mask->kind, kind);
 }
@@ -227,7 +227,8 @@ static void learn_kinds(struct mask *mask, const cJSON *of, const cJSON *other)
 
         cJSON_ArrayForEach(each, of)
         {
-                _cleanup_free_ char *kind = json_member(other, each->string) ? NULL : kind_of(each->string);
+                _cleanup_free_ char *kind =
+                        json_member(other, each->string) ? NULL : state_kind(each->string);
 
                 if (kind)
                         set_add(mask->kind, kind);
@@ -279,7 +280,7 @@ static size_t compare_counts(const struct mask *mask, const cJSON *expected, con
         return differences;
 }
 
-size_t outcome_compare(const struct mask *mask, const cJSON *expected, const cJSON *is, struct text *out)
+size_t end_state_compare(const struct mask *mask, const cJSON *expected, const cJSON *is, struct text *out)
 {
         struct comparing comparing = {.mask = mask, .out = out};
         const cJSON *each;
@@ -289,7 +290,7 @@ size_t outcome_compare(const struct mask *mask, const cJSON *expected, const cJS
                 const cJSON *other = json_member(is, each->string);
 
                 comparing.name = each->string;
-                if (is_counted(mask, each->string))
+                if (is_kind_counted(mask, each->string))
                         continue;
                 if (other) {
                         (void)difference_visit(each, other, on_leaf, &comparing);
@@ -298,8 +299,8 @@ size_t outcome_compare(const struct mask *mask, const cJSON *expected, const cJS
                         comparing.count++;
                 }
         }
-        cJSON_ArrayForEach(each,
-                           is) if (!json_member(expected, each->string) && !is_counted(mask, each->string))
+        cJSON_ArrayForEach(each, is) if (!json_member(expected, each->string) &&
+                                         !is_kind_counted(mask, each->string))
         {
                 text_printf(out, "%s: should not be there\n", each->string);
                 comparing.count++;
