@@ -57,6 +57,7 @@ NOT_FOLLOWED = {("README.md", "Try it"): "./demo and ./check install packages an
 RUN.update({name: FOLLOWED[example.document][0] for name, example in EXAMPLES.items() if example.document in FOLLOWED})
 RUN.update({name: "tests/integration/test_tty.py" for name, example in EXAMPLES.items() if example.document == "docs/debugging.md"})
 RUN.update({name: "tests/sdk/test_page.py" for name, example in EXAMPLES.items() if example.document == "docs/kits.md"})
+RUN.update({name: "tests/integration/test_torture.py" for name, example in EXAMPLES.items() if example.document == "docs/torture.md"})
 # The synopsis, and the line that each entry of a key ends with; its section EXAMPLES is run below.
 RUN.update({name: "tests/integration/test_manual.py" for name, example in EXAMPLES.items()
             if example.document == "man/reconciled.yaml.5" and "operator: widgets.example.com" not in name})

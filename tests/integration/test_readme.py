@@ -25,6 +25,13 @@ def test_an_operator_of_your_own(session):
     assert "result: success" in said and (session.folder / "notes" / "README.md").exists()
 
 
+@pytest.mark.long
+def test_every_fault(session):
+    session.type(f"cd {SOURCE}")
+    for command in README.section("Every fault")[-1].commands():
+        assert "27 cases, 0 failed" in session.type(command)
+
+
 def test_a_first_handler_in_a_minute(session):
     folder = session.folder / "widgets"
     replace = (("$PWD/build", str(BUILD)), ("/tmp/widgets", str(folder)))
