@@ -385,7 +385,7 @@ static int make_places(struct rig *rig)
         return mkdir(folder, 0700) < 0 ? -errno : 0;
 }
 
-int rig_open(struct rig *rig, const struct trial *trial, const char *record, struct error *error)
+int rig_open(struct rig *rig, const struct trial *trial, const char *record, bool gated, struct error *error)
 {
         _cleanup_free_ char *account = trial_account(trial), *words = NULL;
         int r;
@@ -400,7 +400,8 @@ int rig_open(struct rig *rig, const struct trial *trial, const char *record, str
                                                            "--service-account", account, NULL},
                                      rig->log);
         if (r >= 0)
-                r = trial_write_config(trial, rig->config, rig->server.kubeconfig, record, rig->gate);
+                r = trial_write_config(trial, rig->config, rig->server.kubeconfig, record,
+                                       gated ? rig->gate : NULL);
         if (r >= 0)
                 return 0;
         words = r == -EIO ? last_words(rig) : NULL;

@@ -29,8 +29,10 @@ struct rig {
 void rig_catch_interrupts(void);
 bool rig_was_interrupted(void);
 
-/* Starts the server. record: a folder for the handler's requests and answers; NULL. rig_close() in any case. */
-int rig_open(struct rig *rig, const struct trial *trial, const char *record, struct error *error);
+/* Starts the server. record: a folder for the handler's requests and answers; NULL. gated: the handler dies when rig->gate is there.
+ * rig_close() in any case. */
+int rig_open(struct rig *rig, const struct trial *trial, const char *record, bool gated,
+             struct error *error);
 void rig_close(struct rig *rig);
 
 int rig_start(struct rig *rig); /* the operator */

@@ -268,7 +268,7 @@ static void adapt_handler(const struct trial *trial, cJSON *handler, const char 
                         continue;
                 resolve_path(trial, list->child);
                 if (gate)
-                        tree_put(handler, command[i], behind_gate(cJSON_Duplicate(list, true), gate));
+                        tree_put(handler, command[i], behind_gate(list, gate));
         }
 }
 
