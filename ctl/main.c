@@ -28,6 +28,7 @@
 #include "ctl/intervene.h"
 #include "ctl/output/output.h"
 #include "ctl/session/ctl-run.h"
+#include "ctl/session/ctl-plan.h"
 #include "ctl/session/replay.h"
 #include "ctl/torture/torture.h"
 #include "ipc/message.h"
@@ -46,6 +47,7 @@ struct options {
         struct ctl_run_options run;
         struct init_options init;
         struct torture_options torture;
+        struct plan_options plan;
 };
 
 #define IN(field) offsetof(struct options, field)
@@ -95,6 +97,10 @@ static const struct ctl_option option[] = {
         {'J', "junit", "FILE", IN(torture.junit), WORD_FILE, "write the results as JUnit's XML, too"},
         {'D', "record", "DIR", IN(torture.record), WORD_FILE,
          "keep requests and answers of cases that fail, for `reconciledctl replay`"},
+        {'E', "selector", "SELECTOR", IN(plan.selector), WORD_FREE, "only objects with these labels"},
+        {'M', "limit", "NUMBER", IN(plan.limit), WORD_FREE, "so many objects at most"},
+        {'G', "gate", "PERCENT", IN(plan.gate), WORD_FREE,
+         "success if no more than that share changes (5%)"},
         {'U', "run-anyway", NULL, IN(torture.run_anyway), WORD_FREE,
          "run a handler that has not declared dryRun"},
         {'P', "apply", NULL, IN(run.apply), WORD_FREE, "keep what is written"},
@@ -278,6 +284,17 @@ static int verb_torture(const struct options *options, int count _unused_, char 
         return ctl_torture(&torture);
 }
 
+static int verb_plan(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        struct plan_options plan = options->plan;
+
+        plan.config = options->run.config;
+        plan.watch = options->run.watch;
+        plan.json = options->json;
+        plan.run_anyway = options->torture.run_anyway;
+        return ctl_plan(&plan);
+}
+
 static int verb_init(const struct options *options, int count _unused_, char **argument)
 {
         struct init_options init = options->init;
@@ -362,6 +379,9 @@ static const struct verb verb[] = {
          "COMMAND in its place, has the terminal, and all the time that it wants"},
         {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
+        {"plan", "what a new configuration or handler would change", "jcWEMGU", &none, verb_plan, "",
+         "Runs all objects of a watch through the handlers of this configuration, with each write as the\n"
+         "server's dry run, and shows what would change, grouped by equal changes"},
         {"torture", "try a handler against every fault, without a cluster", "jcWOtNsmJDU", &none,
          verb_torture, "",
          "Runs configuration and handler on an API server in memory, once for each write and each fault\n"

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/throttle.h"
 #include "kube/path.h"
+#include "object/keyed-hash.h"
 #include "object/scan-value.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -434,6 +435,25 @@ static bool speaks_of_confidential(const struct worker *worker, const char *path
         return false;
 }
 
+/* What was left out cannot be compared, but its hash can: the key is of this session alone. */
+static void add_digest(struct text *lines, const struct kube_response *response)
+{
+        _cleanup_json_ cJSON *tree = json_parse_served(response->body, response->body_size);
+
+        _cleanup_free_ char *left = NULL;
+        char digest[24];
+
+        if (!cJSON_IsObject(tree))
+                return;
+        cJSON_DeleteItemFromObjectCaseSensitive(tree, "metadata");
+        left = cJSON_PrintUnformatted(tree);
+        if (!left)
+                return;
+        snprintf(digest, sizeof(digest), "%016" PRIx64,
+                 keyed_hash_end(keyed_hash_of(HASHED_BODY), left, strlen(left)));
+        json_string(lines, "digest", digest);
+}
+
 static void on_exchange(const struct kube_exchange *exchange, void *userdata)
 {
         struct recording *recording = userdata;
@@ -454,8 +474,10 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
         redacted =
                 add_body(recording, &lines, "received", response->body, response->body_size, confidential) ||
                 redacted;
-        if (redacted)
+        if (redacted) {
                 json_bool(&lines, "redacted", true);
+                add_digest(&lines, response);
+        }
         line_end(recording, &lines);
 }
 

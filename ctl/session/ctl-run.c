@@ -32,133 +32,60 @@
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ctl/session/try-server.h"
+#include "ctl/session/written.h"
 #include "ipc/message.h"
 #include "os/file.h"
 #include "os/syscall.h"
 #include "json/json.h"
 
-#define HTTP_CREATED 201
-
 /* ---- what came of it */
 
 struct report {
-        cJSON *seen;  /* by path: objects of the API server, as last seen */
-        cJSON *given; /* the object that the handler was given */
+        struct seen seen;
         bool failed, wrote, begun, no_answer;
 };
 
-/* Without the query and the subresource status. */
-static char *plain_path(const char *path)
-{
-        size_t size = strcspn(path, "?");
-
-        if (size > 7 && strncmp(path + size - 7, "/status", 7) == 0)
-                size -= 7;
-        return strndup(path, size);
-}
-
-/* NULL: it is gone. */
-static int remember_seen(struct report *report, const char *path, const cJSON *object)
-{
-        _cleanup_json_ cJSON *copy = cJSON_Duplicate(object, true);
-
-        cJSON_DeleteItemFromObjectCaseSensitive(report->seen, path);
-        if (object && !cJSON_AddItemToObject(report->seen, path, copy))
-                return -ENOMEM;
-        (void)TAKE_PTR(copy);
-        return 0;
-}
-
-static const char *metadata_text(const cJSON *object, const char *name)
-{
-        return json_text(json_member(object, "metadata"), name);
-}
-
-static bool is_object_of_file(const cJSON *a, const cJSON *b)
-{
-        return a && b && metadata_text(a, "uid")[0] &&
-               strcmp(metadata_text(a, "uid"), metadata_text(b, "uid")) == 0;
-}
-
 static void print_object(const char *sign, const cJSON *object, const char *suffix)
 {
-        const char *namespace_name = metadata_text(object, "namespace");
-        const char *name = metadata_text(object, "name");
+        const cJSON *metadata = json_member(object, "metadata");
+        const char *namespace_name = json_text(metadata, "namespace"), *name = json_text(metadata, "name");
 
         ctl_line("%s %s %s%s%s%s", sign, json_text(object, "kind"), namespace_name,
-                 namespace_name[0] ? "/" : "", name[0] ? name : metadata_text(object, "generateName"),
-                 suffix);
-}
-
-static const char *subresource(const char *path)
-{
-        size_t size = strcspn(path, "?");
-
-        return size > 7 && strncmp(path + size - 7, "/status", 7) == 0 ? ", its status" : "";
-}
-
-/* A collection is written to at one path, whatever comes to be in it. */
-static char *path_of_created(const char *collection, const cJSON *object)
-{
-        return format_string("%s/%s", collection, metadata_text(object, "name"));
+                 namespace_name[0] ? "/" : "", name[0] ? name : json_text(metadata, "generateName"), suffix);
 }
 
 /* If the former version was not seen, only the request shows the change; a patch of a confidential object is
  * recorded as it was sent. */
-static void print_change(const cJSON *before, const cJSON *line, bool is_new)
+static void print_change(const struct written *written)
 {
-        const cJSON *after = json_member(line, "received");
-        const cJSON *sent = json_member(line, "sent");
+        const cJSON *before = written->before;
+        bool is_whole = before || written->is_new || !written->sent;
 
-        bool redacted = ctl_is(line, "redacted");
-
-        if (!before && !is_new && redacted)
+        if (!before && !written->is_new && written->redacted)
                 puts("    (not shown, because the object is confidential)");
-        else if (difference_print(before, before || is_new || !sent ? after : sent, "    ") == 0)
-                puts(redacted ? "    (nothing changes apart from what is confidential, which is not shown)"
-                              : "    (nothing of it changes)");
+        else if (difference_print(before, is_whole ? written->after : written->sent, "    ") == 0)
+                puts(written->redacted
+                             ? "    (nothing changes apart from what is confidential, which is not shown)"
+                             : "    (nothing of it changes)");
 }
 
-static int report_written(struct report *report, const cJSON *line, const char *plain)
+static void report_written(const struct written *written, void *userdata)
 {
-        const char *method = json_text(line, "method"), *path = json_text(line, "path");
-        const cJSON *after = json_member(line, "received");
-        _cleanup_free_ char *created =
-                strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
-        const cJSON *before = json_member(report->seen, created);
-        bool is_new = ctl_number(line, "status") == HTTP_CREATED;
+        struct report *report = userdata;
 
-        if (!created)
-                return -ENOMEM;
+        if (written->status / 100 != 2) {
+                ctl_line("! refused (HTTP %d): %s %s: %s", written->status, written->method, written->path,
+                         written->error);
+                return;
+        }
         report->wrote = true;
-        if (strcmp(method, "DELETE") == 0) {
-                ctl_line("- delete %s", plain);
-                return remember_seen(report, plain, NULL);
+        if (!written->after) {
+                ctl_line("- delete %s", written->path);
+                return;
         }
-        if (!before && is_object_of_file(report->given, after))
-                before = report->given;
-        print_object(is_new ? "+ create" : "~ change", after, subresource(path));
-        print_change(before, line, is_new);
-        return remember_seen(report, created, after);
-}
-
-static int report_exchange(struct report *report, const cJSON *line)
-{
-        const char *method = json_text(line, "method"), *path = json_text(line, "path");
-        const cJSON *received = json_member(line, "received");
-        int status = (int)ctl_number(line, "status"), r = 0;
-        _cleanup_free_ char *plain = plain_path(path);
-
-        if (!plain)
-                return -ENOMEM;
-        if (strcmp(method, "GET") != 0 && status / 100 != 2) {
-                ctl_line("! refused (HTTP %d): %s %s: %s", status, method, plain, json_text(line, "error"));
-        } else if (strcmp(method, "GET") != 0) {
-                r = report_written(report, line, plain);
-        } else if (status == 200 && cJSON_IsObject(received)) {
-                r = remember_seen(report, plain, received);
-        }
-        return r;
+        print_object(written->is_new ? "+ create" : "~ change", written->after,
+                     written->subresource[0] ? ", its status" : "");
+        print_change(written);
 }
 
 static void report_run(struct report *report, const cJSON *line)
@@ -166,8 +93,6 @@ static void report_run(struct report *report, const cJSON *line)
         if (report->begun)
                 puts("");
         ctl_line("%s: %s %s", json_text(line, "watch"), json_text(line, "action"), json_text(line, "key"));
-        cJSON_Delete(report->given);
-        report->given = NULL;
         report->begun = true;
 }
 
@@ -215,36 +140,26 @@ static void print_end(struct report *report, const cJSON *line)
         (void)judge_line(line, "end", report);
 }
 
-static void take_given(struct report *report, const cJSON *line)
-{
-        const cJSON *body = json_member(line, "body");
-
-        cJSON_Delete(report->given);
-        report->given = cJSON_Duplicate(json_member(body, "object"), true);
-}
-
 static int report_line(const cJSON *line, const char *type, void *userdata)
 {
         struct report *report = userdata;
 
-        if (strcmp(type, "exchange") == 0)
-                return report_exchange(report, line);
         if (strcmp(type, "run") == 0)
                 report_run(report, line);
         else if (strcmp(type, "answer") == 0)
                 report_answer(report, line);
         else if (strcmp(type, "end") == 0)
                 print_end(report, line);
-        else if (strcmp(type, "request") == 0)
-                take_given(report, line);
-        return 0;
+        return seen_take_line(&report->seen, line, type, report_written, report);
 }
 
 static int tell_run(const struct ctl_run_options *options, const char *trace, bool of_file)
 {
-        struct report report = {.seen = cJSON_CreateObject()};
-        int r;
+        struct report report = {0};
+        int r = seen_begin(&report.seen);
 
+        if (r < 0)
+                return EXIT_CODE_SOFTWARE;
         if (options->json) {
                 ctl_put_json(trace);
                 r = trace_visit(trace, judge_line, &report);
@@ -255,8 +170,7 @@ static int tell_run(const struct ctl_run_options *options, const char *trace, bo
                 else if (r >= 0 && report.wrote && !options->apply)
                         puts("\nNothing was written; --apply writes it.");
         }
-        cJSON_Delete(report.seen);
-        cJSON_Delete(report.given);
+        seen_done(&report.seen);
         return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
 }
 
@@ -341,6 +255,18 @@ const struct config_watch *ctl_find_watch(const struct config *config, const cha
         if (!found)
                 fprintf(stderr, "reconciledctl: the configuration has no watch \"%s\"\n", name ? name : "");
         return found;
+}
+
+bool ctl_may_try(const struct config_watch *watch, bool run_anyway)
+{
+        if (watch->handler.dry_run || run_anyway)
+                return true;
+        fprintf(stderr,
+                "reconciledctl: the handler of watch %s would run many times, and what it does beside its answers, it "
+                "does. With `handler: {dryRun: true}` it promises to do nothing else when a request says dryRun; "
+                "--run-anyway runs it without that\n",
+                watch->name);
+        return false;
 }
 
 /* Without an object, the ConfigMap of a schedule or of `startup` is enough: a file of it alone is meant. */

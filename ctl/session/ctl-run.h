@@ -14,9 +14,13 @@ struct ctl_run_options {
 };
 
 struct config;
+struct config_watch;
 
 /* The watch of this name (NULL: the only one), without those of dependents; NULL: there is none, which was told. */
 const struct config_watch *ctl_find_watch(const struct config *config, const char *name);
+/* Whether its handler may run many times, for a trial: it has promised to do nothing else, or the user says so. false: which was
+ * told. */
+bool ctl_may_try(const struct config_watch *watch, bool run_anyway);
 /* Runs the handler of one watch for options->object and shows what its answer would change; returns the exit
  * code. */
 int ctl_run(const struct ctl_run_options *options);

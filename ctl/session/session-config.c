@@ -22,7 +22,7 @@ static int watcher_config(struct session_process *process)
         struct session *session = process->session;
         const struct config_watch *watch = process->watch, *owner = session->options.watch;
         const char *object = session->options.object, *slash = object ? strchr(object, '/') : NULL;
-        _cleanup_free_ char *selector = NULL, *place = NULL;
+        _cleanup_free_ char *selector = NULL, *place = NULL, *labels = NULL;
         _cleanup_free_ struct record_string *namespace = NULL;
         struct message_config_watcher message;
         struct record_string one;
@@ -34,6 +34,13 @@ static int watcher_config(struct session_process *process)
         message.store_folder = process->store_folder;
         message.hash_key = session->hash_key;
         message.hash_key_size = sizeof(session->hash_key);
+        if (session->options.selector && watch == owner) {
+                labels = format_string("%s%s%s", watch->label_selector, watch->label_selector[0] ? "," : "",
+                                       session->options.selector);
+                if (!labels)
+                        return -ENOMEM;
+                message.label_selector = labels;
+        }
         if (object && watch == owner) {
                 place = slash ? strndup(object, (size_t)(slash - object)) : strdup("");
                 one.value = place;

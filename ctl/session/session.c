@@ -252,7 +252,8 @@ static int take_keys(struct session *session, const struct message_keys *keys)
         FOREACH_ARRAY(change, keys->change, keys->change_count) {
                 struct key *grown;
 
-                if (session->started || change->kind != CHANGE_UPDATED)
+                if (session->started || change->kind != CHANGE_UPDATED ||
+                    (session->options.limit > 0 && session->key_count >= session->options.limit))
                         continue;
                 grown = reallocarray(session->key, session->key_count + 1, sizeof(*grown));
                 if (!grown)

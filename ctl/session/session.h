@@ -20,6 +20,8 @@ struct session_options {
         bool apply;           /* writes are kept */
         bool tty;             /* the handler gets our terminal, */
         char *const *command; /* or this in its place; NULL */
+        const char *selector; /* of labels, beside that of the watch; NULL */
+        size_t limit;         /* of objects; 0: none */
         bool follow;          /* runs that wait for children go on until they end */
 };
 

@@ -341,19 +341,6 @@ static int check_options(const struct torture_options *options, struct plan *pla
         return 0;
 }
 
-/* Real programs run, some hundred times. */
-static bool may_torture(const struct torture_options *options, const struct config_watch *watch)
-{
-        if (watch->handler.dry_run || options->run_anyway)
-                return true;
-        fprintf(stderr,
-                "reconciledctl: torture runs the handler of watch %s some hundred times; what it does beside its "
-                "answers, it does. With `handler: {dryRun: true}` it promises to do nothing else when a request says "
-                "dryRun; --run-anyway runs it without that\n",
-                watch->name);
-        return false;
-}
-
 int ctl_torture(const struct torture_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = NULL;
@@ -369,7 +356,7 @@ int ctl_torture(const struct torture_options *options)
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
         watch = ctl_find_watch(config, options->watch);
-        if (!watch || !may_torture(options, watch))
+        if (!watch || !ctl_may_try(watch, options->run_anyway))
                 return EXIT_CODE_USAGE;
         rig_catch_interrupts();
         r = trial_new(options, config, watch, &trial, &error);

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/session/ctl-plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "ctl/check/ctl-check.h"
+#include "ctl/check/unit.h"
+#include "ctl/ctl-answer.h"
+#include "ctl/output/output.h"
+#include "ctl/session/ctl-run.h"
+#include "ctl/session/session.h"
+#include "ctl/session/written.h"
+#include "ipc/message.h"
+#include "json/difference.h"
+#include "json/json.h"
+
+#define EXIT_CODE_CHANGES 2
+#define NAMES_SHOWN       5  /* of a group */
+#define VALUE_SHOWN       80 /* bytes of a value */
+
+/* The worst that is known of an object. */
+enum plan_class { PLAN_UNCHANGED, PLAN_CHANGES, PLAN_UNKNOWN, PLAN_FAILED, PLAN_CLASS_COUNT };
+
+struct plan_report {
+        size_t count[PLAN_CLASS_COUNT];
+        cJSON *group; /* by the text of their changes: {objects[]} */
+        cJSON *other; /* list of {key, what, why}: what is unknown, and what failed */
+        /* of the run that is read */
+        struct seen seen;
+        struct text changes;
+        char *key;
+        const char *why; /* it is unknown, in words */
+        bool makes_namespace, lacks_namespace;
+};
+
+/* ---- one run */
+
+static bool is_name_byte(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+}
+
+/* Objects whose changes differ by their own names alone are one group. */
+static void append_anonymous(const struct plan_report *report, struct text *out, const char *text)
+{
+        const char *slash = strchr(report->key, '/'), *name = slash ? slash + 1 : report->key, *at = text;
+        size_t size = strlen(name);
+
+        while ((at = strstr(at, name))) {
+                bool whole = (at == text || !is_name_byte(at[-1])) && !is_name_byte(at[size]);
+
+                text_append(out, text, (size_t)(at - text));
+                text_append_string(out, whole ? "NAME" : name);
+                at += size;
+                text = at;
+        }
+        text_append_string(out, text);
+}
+
+static void append_value(struct text *out, const char *sign, const char *path, const cJSON *value)
+{
+        _cleanup_free_ char *json = value ? cJSON_PrintUnformatted(value) : NULL;
+
+        if (json)
+                text_printf(out, "    %s %s: %.*s%s\n", sign, path, VALUE_SHOWN, json,
+                            strlen(json) > VALUE_SHOWN ? "..." : "");
+}
+
+/* The operator's own notes change with its release, and mean nothing to anybody else. */
+static bool is_note_of_tooling(const char *path)
+{
+        return strstr(path, "applyset.k8s.io/tooling") != NULL;
+}
+
+static void on_difference(const char *path, const cJSON *before, const cJSON *after, void *userdata)
+{
+        struct text *out = userdata;
+
+        if (is_note_of_tooling(path) || ends_with(path, "lastTransitionTime"))
+                return;
+        append_value(out, "-", path, before);
+        append_value(out, "+", path, after);
+}
+
+static void append_object(struct text *out, const char *sign, const cJSON *object, const char *subresource)
+{
+        const cJSON *metadata = json_member(object, "metadata");
+        const char *name = json_text(metadata, "name");
+
+        text_printf(out, "%s %s %s%s\n", sign, json_text(object, "kind"),
+                    name[0] ? name : json_text(metadata, "generateName"),
+                    subresource[0] ? ", its status" : "");
+}
+
+static void note_change(struct plan_report *report, const struct written *written)
+{
+        _cleanup_text_ struct text leaves = TEXT_EMPTY, text = TEXT_EMPTY;
+
+        if (written->is_new) {
+                report->makes_namespace = report->makes_namespace ||
+                                          strcmp(json_text(written->after, "kind"), "Namespace") == 0;
+                append_object(&text, "+ create", written->after, "");
+        } else {
+                (void)difference_visit(written->before, written->after, on_difference, &leaves);
+                if (leaves.size == 0 && (!written->redacted || written->redacted_equal))
+                        return;
+                append_object(&text, "~ change", written->after, written->subresource);
+                text_append_string(&text, leaves.data);
+                if (leaves.size == 0)
+                        text_append_string(&text, "    confidential content, which is not shown\n");
+        }
+        append_anonymous(report, &report->changes, text.data ? text.data : "");
+}
+
+static void plan_write(const struct written *written, void *userdata)
+{
+        struct plan_report *report = userdata;
+        _cleanup_free_ char *text = NULL;
+
+        if (written->status / 100 != 2) {
+                report->lacks_namespace = report->lacks_namespace || written->status == 404;
+                return;
+        }
+        if (written->after && !written->is_new && !written->before) {
+                report->why = "an object was not seen before it was written";
+                return;
+        }
+        if (written->after) {
+                note_change(report, written);
+                return;
+        }
+        text = format_string("- delete %s\n", written->path);
+        append_anonymous(report, &report->changes, text ? text : "");
+}
+
+static void add_to_group(struct plan_report *report)
+{
+        const char *text = report->changes.data;
+        cJSON *group = json_member(report->group, text);
+
+        if (!group)
+                group = cJSON_AddArrayToObject(report->group, text);
+        cJSON_AddItemToArray(group, cJSON_CreateString(report->key));
+}
+
+static void add_other(struct plan_report *report, const char *what, const char *why)
+{
+        cJSON *other = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(other, "key", report->key);
+        cJSON_AddStringToObject(other, "what", what);
+        cJSON_AddStringToObject(other, "why", why);
+        cJSON_AddItemToArray(report->other, other);
+}
+
+/* What depends on a write that was only tried cannot be known. */
+static const char *unknown_because(const struct plan_report *report, const char *result)
+{
+        if (report->makes_namespace && report->lacks_namespace)
+                return "what comes into the namespace that would be made";
+        if (strcmp(result, run_result_name(RESULT_SETTLING)) == 0)
+                return "what follows when its children are ready";
+        return report->why;
+}
+
+static void plan_end(struct plan_report *report, const cJSON *line)
+{
+        const char *result = json_text(line, "result"), *unknown = unknown_because(report, result);
+        enum plan_class class = PLAN_UNCHANGED;
+
+        if (strcmp(result, run_result_name(RESULT_STALE)) == 0)
+                return; /* it is gone meanwhile */
+        if (unknown)
+                class = PLAN_UNKNOWN;
+        else if (strcmp(result, run_result_name(RESULT_SUCCESS)) != 0)
+                class = PLAN_FAILED;
+        else if (report->changes.size > 0)
+                class = PLAN_CHANGES;
+        report->count[class]++;
+        if (report->changes.size > 0)
+                add_to_group(report);
+        if (class == PLAN_UNKNOWN)
+                add_other(report, "unknown", unknown);
+        else if (class == PLAN_FAILED)
+                add_other(report, "failed", json_text(line, "message"));
+}
+
+static int plan_begin(struct plan_report *report, const cJSON *line)
+{
+        free(report->key);
+        report->key = strdup(json_text(line, "key"));
+        text_clear(&report->changes);
+        report->why = NULL;
+        report->makes_namespace = report->lacks_namespace = false;
+        return report->key ? seen_begin(&report->seen) : -ENOMEM;
+}
+
+static int plan_line(const cJSON *line, const char *type, void *userdata)
+{
+        struct plan_report *report = userdata;
+
+        if (strcmp(type, "run") == 0)
+                return plan_begin(report, line);
+        if (!report->key)
+                return 0;
+        if (strcmp(type, "end") == 0)
+                plan_end(report, line);
+        return seen_take_line(&report->seen, line, type, plan_write, report);
+}
+
+/* ---- what is told */
+
+static size_t count_all(const struct plan_report *report)
+{
+        size_t count = 0;
+
+        for (enum plan_class class = 0; class < PLAN_CLASS_COUNT; class ++)
+                count += report->count[class];
+        return count;
+}
+
+static void print_names(const cJSON *names)
+{
+        _cleanup_text_ struct text line = TEXT_EMPTY;
+        int count = cJSON_GetArraySize(names), shown = 0;
+        const cJSON *name;
+
+        cJSON_ArrayForEach(name, names) if (shown++ < NAMES_SHOWN)
+                text_printf(&line, "%s%s", shown > 1 ? ", " : "", name->valuestring);
+        if (count > NAMES_SHOWN)
+                text_printf(&line, " and %d more", count - NAMES_SHOWN);
+        ctl_line("%d object%s: %s", count, count == 1 ? "" : "s", line.data ? line.data : "");
+}
+
+static void print_text(const char *lines)
+{
+        while (*lines) {
+                int size = (int)strcspn(lines, "\n");
+
+                ctl_line("  %.*s", size, lines);
+                lines += size + (lines[size] == '\n');
+        }
+}
+
+static void plan_print_people(const struct plan_report *report)
+{
+        const cJSON *each;
+
+        cJSON_ArrayForEach(each, report->group)
+        {
+                print_names(each);
+                print_text(each->string);
+                puts("");
+        }
+        cJSON_ArrayForEach(each, report->other) ctl_line("%s: %s: %s", json_text(each, "key"),
+                                                         json_text(each, "what"), json_text(each, "why"));
+        printf("%zu objects, %zu unchanged, %zu change, %zu unknown, %zu fail\n", count_all(report),
+               report->count[PLAN_UNCHANGED], report->count[PLAN_CHANGES], report->count[PLAN_UNKNOWN],
+               report->count[PLAN_FAILED]);
+}
+
+static void plan_print_json(const struct plan_report *report)
+{
+        static const char *const name[PLAN_CLASS_COUNT] = {"unchanged", "change", "unknown", "fail"};
+        _cleanup_json_ cJSON *answer = cJSON_CreateObject();
+        cJSON *groups, *group;
+        const cJSON *each;
+
+        cJSON_AddNumberToObject(answer, "objects", (double)count_all(report));
+        for (enum plan_class class = 0; class < PLAN_CLASS_COUNT; class ++)
+                cJSON_AddNumberToObject(answer, name[class], (double)report->count[class]);
+        groups = cJSON_AddArrayToObject(answer, "groups");
+        cJSON_ArrayForEach(each, report->group)
+        {
+                group = cJSON_CreateObject();
+                cJSON_AddItemToObject(group, "objects", cJSON_Duplicate(each, true));
+                cJSON_AddStringToObject(group, "changes", each->string);
+                cJSON_AddItemToArray(groups, group);
+        }
+        cJSON_AddItemToObject(answer, "others", cJSON_Duplicate(report->other, true));
+        (void)ctl_print_json(answer);
+}
+
+/* ---- the command */
+
+static bool read_plan_limit(const char *text, size_t *ret)
+{
+        char *end;
+
+        *ret = SIZE_MAX;
+        if (!text)
+                return true;
+        errno = 0;
+        *ret = strtoul(text, &end, 10);
+        return is_digit(text[0]) && *end == '\0' && errno == 0 && *ret > 0;
+}
+
+static bool read_plan_gate(const char *text, double *ret)
+{
+        char *end;
+
+        *ret = 0;
+        if (!text)
+                return true;
+        *ret = strtod(text, &end);
+        return is_digit(text[0]) && strcmp(end, "%") == 0 && *ret <= 100;
+}
+
+static int plan_exit_code(const struct plan_report *report, double gate)
+{
+        if (report->count[PLAN_FAILED] + report->count[PLAN_UNKNOWN] > 0)
+                return EXIT_CODE_FAILED;
+        return (double)report->count[PLAN_CHANGES] * 100 <= gate * (double)count_all(report)
+                       ? EXIT_CODE_OK
+                       : EXIT_CODE_CHANGES;
+}
+
+/* Handlers get no credentials: nobody is to be asked but the server, and that by us. */
+static void withhold_credentials(struct config *config)
+{
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
+                for (size_t i = 0; i < watch->handler.credentials_count; i++) {
+                        free(watch->handler.credentials[i].name);
+                        free(watch->handler.credentials[i].value);
+                }
+                watch->handler.credentials_count = 0;
+                watch->handler.kubernetes = false;
+        }
+}
+
+static int read_trace(const char *folder, struct plan_report *report)
+{
+        _cleanup_free_ char *path = format_string("%s/trace", folder), *text = NULL;
+        _cleanup_fclose_ FILE *file = path ? fopen(path, "re") : NULL;
+        size_t allocated = 0;
+        int r = file ? 0 : -errno;
+
+        while (r >= 0 && getline(&text, &allocated, file) > 0)
+                r = trace_visit(text, plan_line, report);
+        return r;
+}
+
+static int run_plan(const struct session_options *options, struct plan_report *report)
+{
+        _cleanup_(session_free_pointer) struct session *session = NULL;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = session_new(options, &session, &error), s;
+
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
+        }
+        r = session_run(session);
+        s = r == EXIT_CODE_OK ? read_trace(session_folder(session), report) : 0;
+        if (s < 0)
+                fprintf(stderr, "reconciledctl: the trace of the runs: %s\n", strerror(-s));
+        return s < 0 ? EXIT_CODE_SOFTWARE : r;
+}
+
+static int tell_plan(const struct session_options *session_options, const struct plan_options *options,
+                     double gate)
+{
+        struct plan_report report = {.group = cJSON_CreateObject(), .other = cJSON_CreateArray()};
+        int r = run_plan(session_options, &report);
+
+        if (r == EXIT_CODE_OK) {
+                if (options->json)
+                        plan_print_json(&report);
+                else
+                        plan_print_people(&report);
+                r = plan_exit_code(&report, gate);
+        }
+        cJSON_Delete(report.group);
+        cJSON_Delete(report.other);
+        seen_done(&report.seen);
+        text_done(&report.changes);
+        free(report.key);
+        return r;
+}
+
+static int use_unit_credential(struct config *config, const struct unit_credential *unit, int status,
+                               const struct error *error)
+{
+        if (config->kubeconfig[0])
+                return 0;
+        if (status < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(error));
+                return EXIT_CODE_CONFIGURATION;
+        }
+        return unit->path && text_replace(&config->kubeconfig, unit->path) < 0 ? EXIT_CODE_SOFTWARE : 0;
+}
+
+int ctl_plan(const struct plan_options *options)
+{
+        _cleanup_(config_free_pointer) struct config *config = NULL;
+        _cleanup_(unit_credential_done) struct unit_credential unit = {0};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct session_options session_options = {.selector = options->selector};
+        double gate;
+        int r, status;
+
+        if (!read_plan_limit(options->limit, &session_options.limit) ||
+            !read_plan_gate(options->gate, &gate)) {
+                fputs("reconciledctl: --limit takes a number from 1 on, --gate a percentage like 5%\n",
+                      stderr);
+                return EXIT_CODE_USAGE;
+        }
+        status = unit_credential_find(options->config, &unit, &error);
+        unit_credential_use(&unit);
+        session_options.config = config = ctl_load_config(options->config);
+        if (!config)
+                return EXIT_CODE_CONFIGURATION;
+        session_options.watch = ctl_find_watch(config, options->watch);
+        if (!session_options.watch || !ctl_may_try(session_options.watch, options->run_anyway))
+                return EXIT_CODE_USAGE;
+        withhold_credentials(config);
+        r = use_unit_credential(config, &unit, status, &error);
+        return r != 0 ? r : tell_plan(&session_options, options, gate);
+}
