@@ -185,6 +185,9 @@ static void run_next(struct session *session)
         size_t count = session->replay ? session->replay_count : session->key_count;
         int r;
 
+        if (session->options.limit > 0 && count > session->options.limit)
+                count = session->options.limit;
+
         if (session->next >= count) {
                 session_end(session, EXIT_CODE_OK);
                 return;
@@ -195,6 +198,28 @@ static void run_next(struct session *session)
                              strerror(-r));
 }
 
+static int compare_session_keys(const void *a, const void *b)
+{
+        return strcmp(((const struct key *)a)->key, ((const struct key *)b)->key);
+}
+
+/* What changes while it is listed is announced twice. */
+static void order_keys(struct session *session)
+{
+        size_t count = 0;
+
+        if (session->key_count > 0)
+                qsort(session->key, session->key_count, sizeof(*session->key), compare_session_keys);
+        for (size_t i = 0; i < session->key_count; i++)
+                if (count > 0 && strcmp(session->key[count - 1].key, session->key[i].key) == 0) {
+                        free(session->key[i].key);
+                        free(session->key[i].uid);
+                } else {
+                        session->key[count++] = session->key[i];
+                }
+        session->key_count = count;
+}
+
 static void begin_when_ready(struct session *session)
 {
         const struct config_watch *watch = session->options.watch;
@@ -202,6 +227,7 @@ static void begin_when_ready(struct session *session)
         if (session->started || session->stopping || !all_are_there(session))
                 return;
         session->started = true;
+        order_keys(session);
         if (!session->replay && session->key_count == 0)
                 session_fail(session, EXIT_CODE_USAGE,
                              "%s%sthere is no %s (%s) that the watch %s selects: namespaces, selectors and "
@@ -252,8 +278,7 @@ static int take_keys(struct session *session, const struct message_keys *keys)
         FOREACH_ARRAY(change, keys->change, keys->change_count) {
                 struct key *grown;
 
-                if (session->started || change->kind != CHANGE_UPDATED ||
-                    (session->options.limit > 0 && session->key_count >= session->options.limit))
+                if (session->started || change->kind != CHANGE_UPDATED)
                         continue;
                 grown = reallocarray(session->key, session->key_count + 1, sizeof(*grown));
                 if (!grown)
@@ -276,7 +301,7 @@ static int from_watcher(struct session_process *process, const struct message *m
                         process->child.channel, MESSAGE_CREDIT,
                         &(struct message_credit){process->watch->name, message->keys.change_count});
                 return process->watch == session->options.watch ? take_keys(session, &message->keys) : 0;
-        case MESSAGE_SYNCED:
+        case MESSAGE_SWEPT: /* all that exists was announced */
                 process->synced = true;
                 break;
         case MESSAGE_DEGRADED:

@@ -21,3 +21,18 @@ def test_it_is_tried_and_not_kept(cluster, operator, handler, by_hand, widgets, 
     handler.answer({"status": {"phase": "Done"}})
     by_hand("run", "--object", f"{namespace}/w", "--apply")
     assert widgets.get("w")["status"]["phase"] == "Done"
+
+
+def test_a_plan_of_all_objects(cluster, operator, handler, by_hand, widgets, namespace):
+    child = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"\'$RECONCILED_NAME\'"},"data":{"a":"%s"}}'
+    handler.behave(f"printf '%s\\n' '{{\"children\": [{child % 1}]}}'")
+    operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], handler_options={"dryRun": True},
+                                       owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])])
+    for name in ("a", "b"):
+        widgets.create(name, {"size": 1})
+    for name in ("a", "b"):
+        by_hand("run", "--object", f"{namespace}/{name}", "--apply")
+    assert by_hand("plan").stdout == "2 objects, 2 unchanged, 0 change, 0 unknown, 0 fail\n"
+    handler.behave(f"printf '%s\\n' '{{\"children\": [{child % 2}]}}'")
+    changed = by_hand("plan", expect=2).stdout
+    assert '2 objects: ' in changed and '- data.a: "1"' in changed and '+ data.a: "2"' in changed

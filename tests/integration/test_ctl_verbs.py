@@ -8,7 +8,7 @@ import yaml
 from harness import wait_until, watch
 
 VERBS = ["status", "get", "top", "explain", "history", "logs", "check", "health", "rbac", "retry", "release", "pause", "resume",
-         "reload", "step-down", "uninstall", "run", "replay", "torture"]
+         "reload", "step-down", "uninstall", "run", "replay", "torture", "plan"]
 
 
 @pytest.fixture

@@ -58,6 +58,7 @@ RUN.update({name: FOLLOWED[example.document][0] for name, example in EXAMPLES.it
 RUN.update({name: "tests/integration/test_tty.py" for name, example in EXAMPLES.items() if example.document == "docs/debugging.md"})
 RUN.update({name: "tests/sdk/test_page.py" for name, example in EXAMPLES.items() if example.document == "docs/kits.md"})
 RUN.update({name: "tests/integration/test_torture.py" for name, example in EXAMPLES.items() if example.document == "docs/torture.md"})
+RUN.update({name: "tests/integration/test_plan.py" for name, example in EXAMPLES.items() if example.document == "docs/plan.md"})
 # The synopsis, and the line that each entry of a key ends with; its section EXAMPLES is run below.
 RUN.update({name: "tests/integration/test_manual.py" for name, example in EXAMPLES.items()
             if example.document == "man/reconciled.yaml.5" and "operator: widgets.example.com" not in name})

@@ -59,6 +59,8 @@ def test_a_first_handler_in_a_minute(session):
     assert json.loads((folder / "apple.json").read_text(encoding="utf-8"))["object"]["spec"] == {"size": 1}
     for command in commands("Trying a handler"):
         assert "result: success" in session.type(command)
+    for command in commands("What a new version would change"):
+        assert " objects, " in session.type(command)
     for command in commands("Looking at a running operator"):
         # The log of this operator is not in the journal, and the command says so.
         session.type(command, expect=69 if command.startswith("reconciledctl logs") else 0)

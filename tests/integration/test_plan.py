@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reconciledctl plan`: what a new handler would change, over all objects, each write as the server's dry run."""
+import base64
+import json
+
+import pytest
+
+from harness import wait_until, watch
+
+CHILD = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"\'$RECONCILED_NAME\'-c"},"data":{"a":"%s"}}'
+SECRET = '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"\'$RECONCILED_NAME\'-s"},"data":{"p":"%s"}}'
+OWNS = [{"apiVersion": "v1", "kind": kind} for kind in ("ConfigMap", "Secret")]
+
+
+def children(*texts):
+    return f"printf '%s\\n' '{{\"children\": [{', '.join(texts)}]}}'"
+
+
+def secret(value):
+    return SECRET % base64.b64encode(value.encode()).decode()
+
+
+@pytest.fixture
+def plan(devserver, operator, handler, widgets, by_hand):
+    """Ten objects that have been handled, and no operator any more."""
+    handler.behave(children(CHILD % "1", secret("old")))
+    options = watch("widgets", handler, owns=OWNS, finalizer=True, readyCondition=True, handler_options={"dryRun": True})
+    operator.configure(devserver, [options])
+    for index in range(10):
+        widgets.create(f"w{index}", labels={"odd": str(index % 2)})
+    operator.start_ready()
+    wait_until(lambda: all(widget.get("status", {}).get("conditions") for widget in widgets.list()["items"]), "all runs")
+    operator.stop()
+
+    def run(*options, expect=0):
+        before = devserver.requests()
+        done = by_hand("plan", *options, expect=expect)
+        written = [request for request in devserver.requests()[len(before):] if request["method"] not in ("GET", "CONNECT")]
+        assert all("dryRun=All" in request["query"] and "wrote" not in request for request in written)
+        return done.stdout
+
+    run.options = options
+    return run
+
+
+def test_nothing_changes(plan):
+    assert plan() == "10 objects, 10 unchanged, 0 change, 0 unknown, 0 fail\n"
+
+
+def test_equal_changes_are_one_group(plan, handler):
+    """In the form that docs/plan.md shows."""
+    handler.behave('case $RECONCILED_NAME in w3) a=3;; *) a=2;; esac; ' + children(CHILD % "'$a'", secret("old")))
+    told = plan(expect=2)
+    assert '9 objects: default/w0, default/w1, default/w2, default/w4, default/w5 and 4 more\n  ~ change ConfigMap NAME-c\n' \
+           '      - data.a: "1"\n      + data.a: "2"\n' in told
+    assert '1 object: default/w3\n' in told and told.endswith("10 objects, 0 unchanged, 10 change, 0 unknown, 0 fail\n")
+    answer = json.loads(plan("--json", expect=2))
+    assert (answer["objects"], answer["change"], sorted(len(group["objects"]) for group in answer["groups"])) == (10, 10, [1, 9])
+    few = plan("--limit", "3", "--selector", "odd=1", expect=2)
+    assert few.endswith("3 objects, 0 unchanged, 3 change, 0 unknown, 0 fail\n")
+
+
+def test_a_secrets_value_changes_and_is_not_shown(plan, handler):
+    handler.behave(children(CHILD % "1", secret("new")))
+    told = plan(expect=2)
+    assert "10 objects, 0 unchanged, 10 change" in told and "~ change Secret NAME-s\n      confidential content" in told
+    assert secret("new") not in told and base64.b64encode(b"new").decode() not in told
+
+
+def test_a_gate(plan, handler):
+    handler.behave('case $RECONCILED_NAME in w3) a=3;; *) a=1;; esac; ' + children(CHILD % "'$a'", secret("old")))
+    assert "9 unchanged, 1 change" in plan("--gate", "10%")
+    plan("--gate", "9%", expect=2)
+
+
+def test_what_fails(plan, handler):
+    handler.behave('case $RECONCILED_NAME in w3) echo no >&2; exit 1;; esac; ' + children(CHILD % "1", secret("old")))
+    told = plan("--gate", "100%", expect=1)
+    assert "default/w3: failed: the handler exited with 1: no\n" in told
+    assert told.endswith("10 objects, 9 unchanged, 0 change, 0 unknown, 1 fail\n")
+
+
+def test_a_child_that_is_left_out_would_be_deleted(plan, handler):
+    handler.behave(children(CHILD % "1"))
+    told = plan(expect=2)
+    assert "10 objects: " in told and "- delete /api/v1/namespaces/default/secrets/NAME-s" in told
+
+
+def test_what_depends_on_a_write_that_was_only_tried_is_unknown(plan, handler, operator, devserver):
+    options = plan.options | {"children": {"namespaces": ["later"], "kinds": [{"apiVersion": "v1", "kind": "Namespace"}]}}
+    operator.configure(devserver, [options])
+    inside = (CHILD % "1").replace('"name"', '"namespace":"later","name"')
+    namespace = '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"later"}}'
+    handler.behave(children(namespace, inside))
+    told = plan("--limit", "1", expect=1)
+    assert "default/w0: unknown: " in told and told.endswith("1 objects, 0 unchanged, 0 change, 1 unknown, 0 fail\n"), told
+
+
+def test_the_handler_must_promise_and_gets_no_credentials(plan, handler, operator, devserver, by_hand):
+    key = operator.folder / "key"
+    key.write_text("secret", encoding="utf-8")
+    operator.user.give(key, 0o600)
+    handler.behave("exit 0")
+    calm = {**plan.options, "handler": {**plan.options["handler"], "credentials": {"key": str(key)}}}
+    operator.configure(devserver, [calm])
+    before = handler.count()
+    plan("--limit", "1")
+    request = handler.requests()[-1]
+    assert handler.count() == before + 1 and request.body["dryRun"] is True
+    assert request.environment["RECONCILED_DRY_RUN"] == "true" and "RECONCILED_CREDENTIALS_DIRECTORY" not in request.environment
+    operator.configure(devserver, [{**calm, "handler": {**calm["handler"], "dryRun": False}}])
+    assert "--run-anyway" in by_hand("plan", expect=64).stderr and handler.count() == before + 1
+
+
+@pytest.mark.parametrize("options", [["--limit", "0"], ["--limit", "x"], ["--gate", "5"], ["--gate", "101%"]])
+def test_plan_mistakes(devserver, operator, handler, by_hand, options):
+    operator.configure(devserver, [watch("widgets", handler)])
+    assert "--limit takes a number" in by_hand("plan", *options, expect=64).stderr
+
+
+@pytest.mark.slow
+def test_all_of_many_objects_are_asked(devserver, operator, handler, widgets, by_hand):
+    operator.configure(devserver, [watch("widgets", handler, handler_options={"dryRun": True})])
+    for index in range(300):
+        widgets.create(f"w{index}")
+    assert by_hand("plan").stdout == "300 objects, 300 unchanged, 0 change, 0 unknown, 0 fail\n"
