@@ -195,7 +195,6 @@ def test_each_fault_is_found_and_its_mended_twin_is_not_blamed(bench, name):
 
 
 @pytest.mark.slow
-@pytest.mark.plain_only("the operator and the server that it starts run under sanitizers elsewhere")
 def test_a_failure_is_told_step_by_step_and_recorded(bench, tmp_path):
     """As docs/torture.md shows it."""
     shown = next(each for each in Document("docs/torture.md").examples if each.language == "text")
