@@ -27,7 +27,7 @@
 #define LEARNING_RUNS 3
 #define MINUTES_MAX   100000
 
-struct plan {
+struct cases {
         struct torture torture;
         struct case_report *report;
         size_t count;
@@ -71,29 +71,29 @@ static int check_only(const char *only)
         return 0;
 }
 
-static int add_case(struct plan *plan, const struct case_kind *kind, const cJSON *of)
+static int add_case(struct cases *cases, const struct case_kind *kind, const cJSON *of)
 {
-        struct case_report *grown = reallocarray(plan->report, plan->count + 1, sizeof(*grown));
+        struct case_report *grown = reallocarray(cases->report, cases->count + 1, sizeof(*grown));
 
         if (!grown)
                 return -ENOMEM;
-        plan->report = grown;
-        grown[plan->count++] = (struct case_report){.of = {kind, of}};
+        cases->report = grown;
+        grown[cases->count++] = (struct case_report){.of = {kind, of}};
         return 0;
 }
 
-static int add_cases_of(struct plan *plan, const struct case_kind *kind, const cJSON *list)
+static int add_cases_of(struct cases *cases, const struct case_kind *kind, const cJSON *list)
 {
         const cJSON *each;
         int r = 0;
 
-        cJSON_ArrayForEach(each, list) if (r >= 0) r = add_case(plan, kind, each);
+        cJSON_ArrayForEach(each, list) if (r >= 0) r = add_case(cases, kind, each);
         return r;
 }
 
-static int add_cases(struct plan *plan)
+static int add_cases(struct cases *cases)
 {
-        const struct torture *torture = &plan->torture;
+        const struct torture *torture = &cases->torture;
         const char *only = torture->trial->options->only;
         int r = 0;
 
@@ -104,40 +104,40 @@ static int add_cases(struct plan *plan)
                     (kind->applies && !kind->applies(torture->trial)))
                         continue;
                 if (kind->scope == SCOPE_ONCE)
-                        r = add_case(plan, kind, NULL);
+                        r = add_case(cases, kind, NULL);
                 else if (kind->scope == SCOPE_VALUE)
-                        r = add_cases_of(plan, kind, torture->value);
+                        r = add_cases_of(cases, kind, torture->value);
                 else
                         for (unsigned phase = 0; phase < PHASE_COUNT && r >= 0; phase++)
                                 /* What is being deleted already cannot be deleted meanwhile. */
                                 r = kind->meet == MEET_DELETE && phase == PHASE_DELETE
                                             ? 0
-                                            : add_cases_of(plan, kind, torture->write[phase]);
+                                            : add_cases_of(cases, kind, torture->write[phase]);
         }
         return r;
 }
 
 /* `missed` needs the outcome of `value`, so with a seed they stay in their order: a value may be skipped then. */
-static void shuffle(struct plan *plan)
+static void shuffle(struct cases *cases)
 {
-        uint64_t state = plan->seed;
+        uint64_t state = cases->seed;
 
-        for (size_t i = plan->count; i > 1; i--) {
-                struct case_report swapped = plan->report[i - 1];
+        for (size_t i = cases->count; i > 1; i--) {
+                struct case_report swapped = cases->report[i - 1];
                 size_t other;
 
                 state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
                 other = (size_t)((state >> 33) % i);
-                plan->report[i - 1] = plan->report[other];
-                plan->report[other] = swapped;
+                cases->report[i - 1] = cases->report[other];
+                cases->report[other] = swapped;
         }
 }
 
 /* ---- running */
 
-static char *recording_folder(const struct plan *plan, size_t number, const struct torture_case *of)
+static char *recording_folder(const struct cases *cases, size_t number, const struct torture_case *of)
 {
-        const char *folder = plan->torture.trial->options->record;
+        const char *folder = cases->torture.trial->options->record;
         char *path = folder ? format_string("%s/%03zu-%s", folder, number + 1, of->kind->name) : NULL;
 
         if (path && mkdir(path, 0700) < 0 && errno != EEXIST) {
@@ -149,15 +149,15 @@ static char *recording_folder(const struct plan *plan, size_t number, const stru
 }
 
 /* Only what fails twice has failed: the machine may have been slow. */
-static void run_one(struct plan *plan, size_t number)
+static void run_one(struct cases *cases, size_t number)
 {
-        struct case_report *report = &plan->report[number];
+        struct case_report *report = &cases->report[number];
         struct attempt again = {0};
 
-        report->recording = recording_folder(plan, number, &report->of);
-        case_run(&plan->torture, &report->of, report->recording, &report->attempt);
+        report->recording = recording_folder(cases, number, &report->of);
+        case_run(&cases->torture, &report->of, report->recording, &report->attempt);
         if (report->attempt.result == CASE_FAILED && !rig_was_interrupted()) {
-                case_run(&plan->torture, &report->of, report->recording, &again);
+                case_run(&cases->torture, &report->of, report->recording, &again);
                 report->unsteady = again.result != CASE_FAILED;
                 attempt_done(&again);
         }
@@ -168,17 +168,17 @@ static void run_one(struct plan *plan, size_t number)
         }
 }
 
-static void run_cases(struct plan *plan)
+static void run_cases(struct cases *cases)
 {
-        bool json = plan->torture.trial->options->json;
+        bool json = cases->torture.trial->options->json;
 
-        for (size_t i = 0; i < plan->count; i++) {
-                struct case_report *report = &plan->report[i];
+        for (size_t i = 0; i < cases->count; i++) {
+                struct case_report *report = &cases->report[i];
 
-                if (rig_was_interrupted() || (plan->until > 0 && clock_monotonic_usec() > plan->until))
+                if (rig_was_interrupted() || (cases->until > 0 && clock_monotonic_usec() > cases->until))
                         break;
-                report_progress(i, plan->count, &report->of);
-                run_one(plan, i);
+                report_progress(i, cases->count, &report->of);
+                run_one(cases, i);
                 if (!report->ran || report->attempt.result != CASE_FAILED || report->unsteady || json)
                         continue;
                 report_progress(0, 0, NULL);
@@ -200,30 +200,30 @@ static void print_writes(const struct torture *torture)
 }
 
 /* What fails without any fault cannot be compared with anything. It is the one case then. */
-static int refuse_trial(struct plan *plan, const struct attempt *attempt)
+static int refuse_trial(struct cases *cases, const struct attempt *attempt)
 {
         static const struct case_kind kind = {.name = "without any fault", .what = "nothing is in its way"};
-        int r = add_case(plan, &kind, NULL);
+        int r = add_case(cases, &kind, NULL);
 
         if (r < 0)
                 return r;
-        plan->report[0].attempt = *attempt;
-        plan->report[0].ran = true;
-        if (!plan->torture.trial->options->json)
-                report_failure(&plan->report[0]);
+        cases->report[0].attempt = *attempt;
+        cases->report[0].ran = true;
+        if (!cases->torture.trial->options->json)
+                report_failure(&cases->report[0]);
         return -ECANCELED;
 }
 
-static int learn(struct plan *plan)
+static int learn(struct cases *cases)
 {
-        struct torture *torture = &plan->torture;
+        struct torture *torture = &cases->torture;
 
         for (unsigned i = 0; i < LEARNING_RUNS; i++) {
                 struct attempt attempt = {0};
 
                 case_learn(torture, &attempt);
                 if (attempt.result == CASE_FAILED)
-                        return refuse_trial(plan, &attempt);
+                        return refuse_trial(cases, &attempt);
                 attempt_done(&attempt);
         }
         torture->value =
@@ -241,15 +241,15 @@ static int prepare_torture(struct torture *torture, const struct trial *trial)
         return torture->of_value && torture->refused ? mask_init(&torture->mask) : -ENOMEM;
 }
 
-static void plan_done(struct plan *plan)
+static void cases_done(struct cases *cases)
 {
-        struct torture *torture = &plan->torture;
+        struct torture *torture = &cases->torture;
 
-        for (size_t i = 0; i < plan->count; i++) {
-                attempt_done(&plan->report[i].attempt);
-                free(plan->report[i].recording);
+        for (size_t i = 0; i < cases->count; i++) {
+                attempt_done(&cases->report[i].attempt);
+                free(cases->report[i].recording);
         }
-        free(plan->report);
+        free(cases->report);
         for (unsigned phase = 0; phase < PHASE_COUNT; phase++) {
                 cJSON_Delete(torture->expected[phase]);
                 cJSON_Delete(torture->write[phase]);
@@ -263,10 +263,10 @@ static void plan_done(struct plan *plan)
         free(torture->plural);
 }
 
-static int conclude(struct plan *plan)
+static int conclude(struct cases *cases)
 {
-        const struct torture_options *options = plan->torture.trial->options;
-        struct report_summary summary = {&plan->torture, plan->report, plan->count, options->json};
+        const struct torture_options *options = cases->torture.trial->options;
+        struct report_summary summary = {&cases->torture, cases->report, cases->count, options->json};
         int r;
 
         report_summary(&summary);
@@ -280,29 +280,29 @@ static int conclude(struct plan *plan)
                                                : EXIT_CODE_OK;
 }
 
-static int run_trial(const struct trial *trial, struct plan *plan)
+static int run_trial(const struct trial *trial, struct cases *cases)
 {
-        int r = prepare_torture(&plan->torture, trial);
+        int r = prepare_torture(&cases->torture, trial);
 
         if (r >= 0)
-                r = learn(plan);
+                r = learn(cases);
         if (r >= 0)
-                r = add_cases(plan);
+                r = add_cases(cases);
         if (r == -ECANCELED)
-                return conclude(plan);
+                return conclude(cases);
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
                 return EXIT_CODE_SOFTWARE;
         }
         if (trial->options->seed)
-                shuffle(plan);
+                shuffle(cases);
         if (!trial->options->json) {
-                print_writes(&plan->torture);
-                printf("%zu cases\n\n", plan->count);
+                print_writes(&cases->torture);
+                printf("%zu cases\n\n", cases->count);
                 (void)fflush(stdout);
         }
-        run_cases(plan);
-        return conclude(plan);
+        run_cases(cases);
+        return conclude(cases);
 }
 
 /* ---- the command */
@@ -319,11 +319,11 @@ static bool read_option_number(const char *text, uint64_t most, uint64_t *ret)
 }
 
 /* 0, or an exit code that was explained. */
-static int check_options(const struct torture_options *options, struct plan *plan)
+static int check_options(const struct torture_options *options, struct cases *cases)
 {
         uint64_t minutes = 0;
 
-        if (!read_option_number(options->seed, UINT64_MAX, &plan->seed) ||
+        if (!read_option_number(options->seed, UINT64_MAX, &cases->seed) ||
             !read_option_number(options->minutes, MINUTES_MAX, &minutes) ||
             (options->minutes && minutes == 0)) {
                 fputs("reconciledctl: --seed takes a number, --minutes one from 1 on\n", stderr);
@@ -337,7 +337,7 @@ static int check_options(const struct torture_options *options, struct plan *pla
                         options->record);
                 return EXIT_CODE_USAGE;
         }
-        plan->until = minutes > 0 ? clock_monotonic_usec() + minutes * USEC_PER_MINUTE : 0;
+        cases->until = minutes > 0 ? clock_monotonic_usec() + minutes * USEC_PER_MINUTE : 0;
         return 0;
 }
 
@@ -345,10 +345,10 @@ int ctl_torture(const struct torture_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = NULL;
         _cleanup_(trial_free_pointer) struct trial *trial = NULL;
-        _cleanup_(plan_done) struct plan plan = {0};
+        _cleanup_(cases_done) struct cases cases = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
         const struct config_watch *watch;
-        int r = check_options(options, &plan);
+        int r = check_options(options, &cases);
 
         if (r != 0)
                 return r;
@@ -366,7 +366,7 @@ int ctl_torture(const struct torture_options *options)
                 fprintf(stderr, "reconciledctl: %s\n", error.message ? error_message(&error) : strerror(-r));
                 return r == -ENOENT || r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_SOFTWARE;
         }
-        r = run_trial(trial, &plan);
+        r = run_trial(trial, &cases);
         libcurl_unload();
         return r;
 }
