@@ -24,8 +24,8 @@
 #include "devserver/server.h"
 #include "devserver/stream/flow.h"
 #include "devserver/stream/serve-watch.h"
-#include "yaml/yaml-tree.h"
 #include "http/http-loop.h"
+#include "yaml/yaml-tree.h"
 
 #define BODY_MAX     ((size_t)3 * 1024 * 1024) /* as the real server's */
 #define WARNINGS_MAX 20                        /* an answer */

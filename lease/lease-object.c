@@ -35,7 +35,7 @@ static void add_parameter(struct lease_request *request, const char *key, const 
         text_done(&path);
 }
 
-static void settle(struct lease_request *request, const char *method)
+static void settle_lease(struct lease_request *request, const char *method)
 {
         request->method = request->path && !request->body.failed ? method : NULL;
 }
@@ -125,7 +125,7 @@ void lease_request_make(const struct lease_names *names, const struct leader_mem
         assert(ask->kind <= ASK_RELEASE);
         *ret = (struct lease_request){.path = lease_path(names, creates ? NULL : name)};
         if (is_read) {
-                settle(ret, "GET");
+                settle_lease(ret, "GET");
                 return;
         }
         if (is_member)
@@ -133,7 +133,7 @@ void lease_request_make(const struct lease_names *names, const struct leader_mem
         else
                 write_record(names, ask, rest, realtime_usec, &ret->body);
         add_parameter(ret, "fieldManager", names->operator_name);
-        settle(ret, creates ? "POST" : "PATCH");
+        settle_lease(ret, creates ? "POST" : "PATCH");
 }
 
 void lease_watch_make(const struct lease_names *names, struct lease_request *ret)
@@ -145,7 +145,7 @@ void lease_watch_make(const struct lease_names *names, struct lease_request *ret
                 add_parameter(ret, "watch", "true");
                 add_parameter(ret, "fieldSelector", selector);
         }
-        settle(ret, selector ? "GET" : NULL);
+        settle_lease(ret, selector ? "GET" : NULL);
 }
 
 void lease_deletion_make(const struct lease_names *names, const char *member, const char *version,
@@ -161,7 +161,7 @@ void lease_deletion_make(const struct lease_names *names, const char *member, co
                 &ret->body,
                 "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":?,\"resourceVersion\":?}}",
                 uid, space + 1);
-        settle(ret, "DELETE");
+        settle_lease(ret, "DELETE");
 }
 
 void lease_request_done(struct lease_request *request)

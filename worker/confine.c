@@ -23,7 +23,8 @@ struct advice {
         size_t kind_count, namespace_count;
 };
 
-static unsigned judge(const struct run *run, const struct bound *bound, const struct dependent *dependent)
+static unsigned judge_bound(const struct run *run, const struct bound *bound,
+                            const struct dependent *dependent)
 {
         return dependent->release
                        ? 0
@@ -95,8 +96,8 @@ static const char *describe_wrong(const struct bound *bound, unsigned wrong)
                          "the configuration does not name it";
 }
 
-static int refuse(struct run *run, const struct bound *bound, const struct dependent *first, unsigned wrong,
-                  size_t count, const struct text *line)
+static int refuse_bound(struct run *run, const struct bound *bound, const struct dependent *first,
+                        unsigned wrong, size_t count, const struct text *line)
 {
         char name[600], more[60] = "";
 
@@ -124,7 +125,7 @@ static int confine(struct run *run, const struct bound *bound)
         if (dependent_list_from_answer(bound->text, &list) < 0)
                 return run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
         for (size_t i = 0; i < list.count; i++) {
-                unsigned wrong = judge(run, bound, &list.item[i]);
+                unsigned wrong = judge_bound(run, bound, &list.item[i]);
 
                 if (!wrong)
                         continue;
@@ -138,7 +139,7 @@ static int confine(struct run *run, const struct bound *bound)
         write_line(bound, &advice, &line);
         text_done(&advice.kinds);
         text_done(&advice.namespaces);
-        return first ? refuse(run, bound, first, first_wrong, count, &line) : 0;
+        return first ? refuse_bound(run, bound, first, first_wrong, count, &line) : 0;
 }
 
 int confine_answer(struct run *run)

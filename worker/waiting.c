@@ -290,7 +290,7 @@ int waiting_go_on(struct run *run)
 /* ---- beginning */
 
 /* Whether the next run may begin: no other run has the worker, and there is room; a single one may always begin. */
-static bool may_begin(const struct worker *worker, size_t others, size_t busy_others)
+static bool may_begin_run(const struct worker *worker, size_t others, size_t busy_others)
 {
         return worker->waiting.count > 0 && busy_others == 0 &&
                (others == 0 || (others < worker->config->window && held_bytes(worker) <= HELD_MAX));
@@ -300,7 +300,7 @@ static void carry_out_runs(void *userdata);
 
 static int begin_maybe(struct worker *worker)
 {
-        int r = may_begin(worker, worker->waiting.runners, worker->waiting.busy)
+        int r = may_begin_run(worker, worker->waiting.runners, worker->waiting.busy)
                         ? fiber_start(worker->fibers, "runs", carry_out_runs, worker, NULL)
                         : -EAGAIN;
 
@@ -337,7 +337,7 @@ static void carry_out_runs(void *userdata) _suspends_
         struct worker *worker = userdata;
         int r = 0;
 
-        while (r >= 0 && may_begin(worker, worker->waiting.runners - 1, worker->waiting.busy - 1) &&
+        while (r >= 0 && may_begin_run(worker, worker->waiting.runners - 1, worker->waiting.busy - 1) &&
                !fiber_is_ending(fiber_current()))
                 r = carry_out_first(worker);
         assert(worker->waiting.runners > 0 && worker->waiting.busy > 0);
@@ -381,7 +381,7 @@ static void let_others(struct run *run)
                 cannot_carry_out(worker, r);
 }
 
-static void go_on(struct run *run)
+static void go_on_waiting(struct run *run)
 {
         run->idle_usec += clock_boottime_usec() - run->idle_since;
         run->is_aside = false;
@@ -427,13 +427,14 @@ static bool is_unanswered(const struct kube_request *request, int status, const 
                  error->http_status == HTTP_GATEWAY_TIMEOUT));
 }
 
-static int ask(struct run *run, const struct kube_request *request, struct kube_answer *ret) _suspends_
+static int ask_and_wait(struct run *run, const struct kube_request *request,
+                        struct kube_answer *ret) _suspends_
 {
         int r;
 
         let_others(run);
         r = kube_ask(run->worker->client, request, ret);
-        go_on(run);
+        go_on_waiting(run);
         run->unanswered = run->unanswered || is_unanswered(request, r, &ret->response.error);
         return r;
 }
@@ -444,14 +445,14 @@ int run_request(struct run *run, const struct kube_request *request, struct kube
         int r;
 
         waiting_trim(run);
-        r = ask(run, request, ret);
+        r = ask_and_wait(run, request, ret);
         while (r >= 0 && keeps_answer(run, &ret->response.error, give_up)) {
                 run->keeps_answer = true;
                 (void)notice_throttle(run->worker->child, run->worker->client, &ret->response.error);
                 kube_answer_done(ret);
                 r = run_sleep(run, LOOK_USEC, "the API server, which asks us to wait (Retry-After)");
                 if (r >= 0)
-                        r = ask(run, request, ret);
+                        r = ask_and_wait(run, request, ret);
         }
         run->keeps_answer = false;
         return r == -ECANCELED ? run_cut_off(run) : r;
@@ -463,7 +464,7 @@ int run_ask_kind(struct run *run, const char *api_version, const char *kind, str
 
         let_others(run);
         r = kube_ask_kind(run->worker->client, api_version, kind, ret);
-        go_on(run);
+        go_on_waiting(run);
         return r;
 }
 
@@ -474,7 +475,7 @@ int run_ask_all_versions(struct run *run, const char *api_version, const char *k
 
         let_others(run);
         r = kube_ask_all_versions(run->worker->client, api_version, kind, ret);
-        go_on(run);
+        go_on_waiting(run);
         return r;
 }
 
@@ -484,7 +485,7 @@ int run_sleep(struct run *run, uint64_t usec, const char *why)
 
         let_others(run);
         r = fiber_sleep(usec, why);
-        go_on(run);
+        go_on_waiting(run);
         return r;
 }
 
@@ -617,7 +618,7 @@ int waiting_turn(struct run *run)
         }
         has = r >= 0 && !waiting_is_called_off(run);
         if (is_aside)
-                go_on(run);
+                go_on_waiting(run);
         run->waits_for_turn = run->keeps_place = false;
         run->turn_since = clock_boottime_usec();
         run->idle_usec = idle_usec + run->turn_since - since;
@@ -639,7 +640,7 @@ void waiting_turn_over(struct run *run)
         assert(run->at_work);
         run->at_work = false;
         if (run->is_aside)
-                go_on(run);
+                go_on_waiting(run);
         if (last && last->watch == run->watch)
                 worker->at_handler = NULL;
         if (last && last != run && last->watch == run->watch)
@@ -656,7 +657,7 @@ void waiting_gather(struct run *run)
 void waiting_gathered(struct run *run)
 {
         run->gathers = false;
-        go_on(run);
+        go_on_waiting(run);
 }
 
 int waiting_gather_for(struct run *run, uint64_t usec)

@@ -55,7 +55,7 @@ static bool is_given_object(const struct seen *seen, const cJSON *object)
 }
 
 /* object: NULL: it is gone. */
-static int remember(struct seen *seen, const char *path, const cJSON *object, const char *digest)
+static int remember_seen(struct seen *seen, const char *path, const cJSON *object, const char *digest)
 {
         cJSON *entry;
 
@@ -109,7 +109,7 @@ static int take_write(struct seen *seen, const cJSON *line, const char *plain, w
         written.redacted = ctl_is(line, "redacted");
         written.redacted_equal = digest[0] && strcmp(json_text(known, "digest"), digest) == 0;
         visit(&written, userdata);
-        return remember(seen, path, written.after, digest);
+        return remember_seen(seen, path, written.after, digest);
 }
 
 int seen_take_line(struct seen *seen, const cJSON *line, const char *type, written_t visit, void *userdata)
@@ -130,6 +130,6 @@ int seen_take_line(struct seen *seen, const cJSON *line, const char *type, writt
         if (strcmp(json_text(line, "method"), "GET") != 0)
                 return take_write(seen, line, plain, visit, userdata);
         return ctl_number(line, "status") == 200 && cJSON_IsObject(received)
-                       ? remember(seen, plain, received, json_text(line, "digest"))
+                       ? remember_seen(seen, plain, received, json_text(line, "digest"))
                        : 0;
 }

@@ -97,7 +97,7 @@ static void drop_uids(cJSON *metadata)
 
 /* ---- one run */
 
-static bool is_wanted(const cJSON *object)
+static bool is_compared(const cJSON *object)
 {
         static const char *const passed_over[] = {"Event", "CustomResourceDefinition"};
 
@@ -128,7 +128,7 @@ cJSON *end_state_take(const cJSON *objects, const char *operator_name)
         {
                 const cJSON *object = json_member(each, "object");
                 _cleanup_free_ char *name = name_of(object);
-                cJSON *copy = is_wanted(object) ? cJSON_Duplicate(object, true) : NULL,
+                cJSON *copy = is_compared(object) ? cJSON_Duplicate(object, true) : NULL,
                       *metadata = json_member(copy, "metadata");
 
                 if (!copy)

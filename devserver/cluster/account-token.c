@@ -196,7 +196,7 @@ static void answer_token(struct request *request, const cJSON *body, const char 
         answer_json(request, 201, answer);
 }
 
-static bool is_wanted(struct request *request, const cJSON *body)
+static bool is_token_wanted(struct request *request, const cJSON *body)
 {
         const char *api_version = json_text(body, "apiVersion"), *kind = json_text(body, "kind");
 
@@ -222,7 +222,7 @@ void account_token_handle(struct request *request)
                 return;
         }
         body = json_parse(request->body.data ? request->body.data : "", request->body.size);
-        if (is_wanted(request, body) && !account) {
+        if (is_token_wanted(request, body) && !account) {
                 answer_not_found(request);
         } else if (account && request->status == 0 && (life = life_of(request, body)) > 0) {
                 token = make_token(request->server, account, (uint64_t)life);

@@ -106,7 +106,7 @@ static int check_place(struct server *server, const char *path, const struct res
 }
 
 /* What a database has was valid once, and is not judged again. */
-static int check_object(const char *path, const struct resource *resource, cJSON *object, bool is_stored,
+static int check_loaded(const char *path, const struct resource *resource, cJSON *object, bool is_stored,
                         struct error *error)
 {
         const char *name = json_text(tree_metadata(object), "name");
@@ -166,7 +166,7 @@ static int load_object(struct server *server, const char *path, cJSON *object, b
                 namespace_name = "";
         else if (!namespace_name[0])
                 namespace_name = "default";
-        r = check_object(path, resource, object, is_stored, error);
+        r = check_loaded(path, resource, object, is_stored, error);
         if (r >= 0 && server->load_as_is && namespace_name[0])
                 r = add_namespace(server, namespace_name);
         if (r >= 0)

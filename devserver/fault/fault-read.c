@@ -77,7 +77,7 @@ static const struct member match_member[] = {
         {"continue", MEMBER_OTHER, 0},
 };
 
-static int refuse(struct error *error, const char *name, const char *expected)
+static int refuse_member(struct error *error, const char *name, const char *expected)
 {
         return error_set(error, -EINVAL, "%s: %s is expected", name, expected);
 }
@@ -96,7 +96,7 @@ static int read_fault_text(const cJSON *item, char **place, struct error *error)
         char *copy;
 
         if (!cJSON_IsString(item))
-                return refuse(error, item->string, "a text");
+                return refuse_member(error, item->string, "a text");
         copy = strdup(item->valuestring);
         if (!copy)
                 return error_set(error, -ENOMEM, "no memory");
@@ -114,11 +114,12 @@ static int read_plain(const struct member *member, const cJSON *item, void *targ
         case MEMBER_TEXT:
                 return read_fault_text(item, place, error);
         case MEMBER_COUNT:
-                return read_count(item, place) ? 0 : refuse(error, item->string, "a number from 0 up");
+                return read_count(item, place) ? 0
+                                               : refuse_member(error, item->string, "a number from 0 up");
         case MEMBER_TRUE:
         case MEMBER_FALSE:
                 if (!cJSON_IsBool(item))
-                        return refuse(error, item->string, "true or false");
+                        return refuse_member(error, item->string, "true or false");
                 *(bool *)place = cJSON_IsTrue(item) == (member->kind == MEMBER_TRUE);
                 return 0;
         case MEMBER_OTHER:
@@ -144,7 +145,7 @@ int fault_match_read(const cJSON *json, struct fault_match *ret, struct error *e
 
         ret->continued = -1;
         if (json && !cJSON_IsObject(json))
-                return refuse(error, "match", "an object");
+                return refuse_member(error, "match", "an object");
         cJSON_ArrayForEach(item, json)
         {
                 const struct member *member =
@@ -160,7 +161,7 @@ int fault_match_read(const cJSON *json, struct fault_match *ret, struct error *e
                 if (r < 0)
                         return r;
                 if (r > 0 && !cJSON_IsBool(item))
-                        return refuse(error, "match.continue", "true or false");
+                        return refuse_member(error, "match.continue", "true or false");
                 if (r > 0)
                         ret->continued = cJSON_IsTrue(item) ? 1 : 0;
         }
@@ -169,8 +170,8 @@ int fault_match_read(const cJSON *json, struct fault_match *ret, struct error *e
 
                 snprintf(word, sizeof(word), " %.28s ", ret->verb);
                 if (!strstr(verbs, word))
-                        return refuse(error, "match.verb",
-                                      "list, watch, get, create, update, patch, delete or discovery");
+                        return refuse_member(error, "match.verb",
+                                             "list, watch, get, create, update, patch, delete or discovery");
         }
         return 0;
 }
@@ -180,7 +181,7 @@ static int read_status(struct fault *fault, const cJSON *item, struct error *err
         uint64_t status;
 
         if (!read_count(item, &status) || status < 200 || status > 599)
-                return refuse(error, "status", "an HTTP status from 200 to 599");
+                return refuse_member(error, "status", "an HTTP status from 200 to 599");
         fault->status = (int)status;
         return 0;
 }
@@ -190,7 +191,7 @@ static int read_retry_after(struct fault *fault, const cJSON *item, struct error
         uint64_t seconds;
 
         if (!read_count(item, &seconds) || seconds > 1000000)
-                return refuse(error, "retryAfter", "a number of seconds");
+                return refuse_member(error, "retryAfter", "a number of seconds");
         fault->retry_after = (long)seconds;
         return 0;
 }
@@ -199,7 +200,7 @@ static int read_latency(struct fault *fault, const cJSON *item, struct error *er
 {
         if (!cJSON_IsString(item) || duration_parse(item->valuestring, &fault->latency_usec) < 0 ||
             fault->latency_usec == 0 || fault->latency_usec > USEC_PER_HOUR)
-                return refuse(error, "latency", "a time like \"20ms\", up to an hour,");
+                return refuse_member(error, "latency", "a time like \"20ms\", up to an hour,");
         return 0;
 }
 
@@ -211,8 +212,8 @@ static int read_position(struct fault *fault, const cJSON *item, struct error *e
         if (fault->has_position)
                 return error_set(error, -EINVAL, "atEvent and atByte exclude each other");
         if (!read_count(item, &at) || (!byte && at == 0))
-                return refuse(error, item->string,
-                              byte ? "a number of bytes" : "the number of an event, from 1");
+                return refuse_member(error, item->string,
+                                     byte ? "a number of bytes" : "the number of an event, from 1");
         fault->has_position = true;
         fault->at_byte = byte;
         fault->position = byte ? at : at - 1;
@@ -224,7 +225,7 @@ static int read_error(struct fault *fault, const cJSON *item, struct error *erro
         _cleanup_free_ char *status = cJSON_PrintUnformatted(item);
 
         if (!cJSON_IsObject(item))
-                return refuse(error, "error", "a Status object");
+                return refuse_member(error, "error", "a Status object");
         text_printf(&fault->payload, "{\"type\":\"ERROR\",\"object\":%s}\n", status ? status : "{}");
         return status ? 0 : error_set(error, -ENOMEM, "no memory");
 }
@@ -234,11 +235,11 @@ static int read_bytes(struct fault *fault, const cJSON *item, struct error *erro
         gnutls_datum_t input, output;
 
         if (!cJSON_IsString(item))
-                return refuse(error, "bytes", "base64");
+                return refuse_member(error, "bytes", "base64");
         input = (gnutls_datum_t){.data = (unsigned char *)item->valuestring,
                                  .size = (unsigned)strlen(item->valuestring)};
         if (gnutls_base64_decode2(&input, &output) < 0)
-                return refuse(error, "bytes", "base64");
+                return refuse_member(error, "bytes", "base64");
         text_append(&fault->payload, output.data, output.size);
         gnutls_free(output.data);
         return 0;
@@ -247,7 +248,7 @@ static int read_bytes(struct fault *fault, const cJSON *item, struct error *erro
 static int read_line(struct fault *fault, const cJSON *item, struct error *error)
 {
         if (!cJSON_IsString(item))
-                return refuse(error, "line", "a text");
+                return refuse_member(error, "line", "a text");
         text_append_string(&fault->payload, item->valuestring);
         text_append_string(&fault->payload, "\n");
         return 0;
@@ -265,14 +266,14 @@ static int read_close(struct fault *fault, const cJSON *item, struct error *erro
         else if (cJSON_IsFalse(item))
                 fault->close = CLOSE_NOT;
         else
-                return refuse(error, "close", "\"clean\", \"cut\" or false");
+                return refuse_member(error, "close", "\"clean\", \"cut\" or false");
         return 0;
 }
 
 static int read_stall(struct fault *fault, const cJSON *item, struct error *error)
 {
         if (!cJSON_IsBool(item))
-                return refuse(error, "stall", "true or false");
+                return refuse_member(error, "stall", "true or false");
         if (cJSON_IsTrue(item))
                 fault->close = CLOSE_STALL;
         return 0;
@@ -281,7 +282,7 @@ static int read_stall(struct fault *fault, const cJSON *item, struct error *erro
 static int read_causes(struct fault *fault, const cJSON *item, struct error *error)
 {
         if (!cJSON_IsArray(item))
-                return refuse(error, "causes", "a list of {reason, message, field}");
+                return refuse_member(error, "causes", "a list of {reason, message, field}");
         fault->causes = item;
         return 0;
 }

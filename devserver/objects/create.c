@@ -15,9 +15,9 @@
 #include "devserver/objects/validate.h"
 #include "devserver/storage/served-resource.h"
 #include "devserver/tree/list-rule.h"
-#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
+#include "yaml/json-number.h"
 #include "json/json.h"
 
 static void generate_name(cJSON *metadata)

@@ -20,12 +20,12 @@
 #include "devserver/storage/served-resource.h"
 #include "devserver/storage/version.h"
 #include "devserver/tree/list-rule.h"
-#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree-patch.h"
 #include "devserver/tree/tree.h"
-#include "yaml/yaml-tree.h"
 #include "http/http-loop.h"
+#include "yaml/json-number.h"
+#include "yaml/yaml-tree.h"
 #include "json/json.h"
 
 enum patch_type { PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };

@@ -21,9 +21,9 @@
 #include "devserver/storage/version.h"
 #include "devserver/tree/form.h"
 #include "devserver/tree/list-rule.h"
-#include "yaml/json-number.h"
 #include "devserver/tree/tree-apply.h"
 #include "devserver/tree/tree.h"
+#include "yaml/json-number.h"
 #include "json/json.h"
 
 /* What the server maintains stays as it is, whatever the client says. */

@@ -39,11 +39,11 @@ static void validate(struct validation *validation, const cJSON *schema, struct 
 /* ---- mistakes */
 
 /* "spec.size in body <detail>" about the field, which in a status is told without the prefix. */
-static void wrong(struct validation *validation, enum mistake_type type, const struct step *step,
-                  const char *value, const char *format, ...) _printf_(5, 6);
+static void mistake_of_schema(struct validation *validation, enum mistake_type type, const struct step *step,
+                              const char *value, const char *format, ...) _printf_(5, 6);
 
-static void wrong(struct validation *validation, enum mistake_type type, const struct step *step,
-                  const char *value, const char *format, ...)
+static void mistake_of_schema(struct validation *validation, enum mistake_type type, const struct step *step,
+                              const char *value, const char *format, ...)
 {
         bool in_body = type == MISTAKE_INVALID || type == MISTAKE_TYPE_INVALID;
         _cleanup_free_ char *field = step_describe(validation->prefix, step),
@@ -64,7 +64,8 @@ static void wrong_type(struct validation *validation, const struct step *step, c
 {
         _cleanup_free_ char *quoted = text_quote(given);
 
-        wrong(validation, MISTAKE_TYPE_INVALID, step, quoted, "must be of type %s: %s", wanted, quoted);
+        mistake_of_schema(validation, MISTAKE_TYPE_INVALID, step, quoted, "must be of type %s: %s", wanted,
+                          quoted);
 }
 
 /* What a combination of schemas says has no field of its own. */
@@ -126,8 +127,8 @@ static void check_bound(struct validation *validation, const cJSON *schema, cons
                 return;
         value = value_describe(spot->value);
         text = value_describe(bound);
-        wrong(validation, MISTAKE_INVALID, spot->step, value, "should be %s %s%s",
-              is_minimum ? "greater than" : "less than", exclusive ? "" : "or equal to ", text);
+        mistake_of_schema(validation, MISTAKE_INVALID, spot->step, value, "should be %s %s%s",
+                          is_minimum ? "greater than" : "less than", exclusive ? "" : "or equal to ", text);
 }
 
 static void check_multiple(struct validation *validation, const cJSON *schema, const struct spot *spot)
@@ -140,7 +141,8 @@ static void check_multiple(struct validation *validation, const cJSON *schema, c
                 return;
         value = value_describe(spot->value);
         text = value_describe(factor);
-        wrong(validation, MISTAKE_INVALID, spot->step, value, "should be a multiple of %s", text);
+        mistake_of_schema(validation, MISTAKE_INVALID, spot->step, value, "should be a multiple of %s",
+                          text);
 }
 
 /* -1: there is no such bound. */
@@ -173,13 +175,14 @@ static void check_string(struct validation *validation, const cJSON *schema, con
         if (!cJSON_IsString(spot->value))
                 return;
         if (most >= 0 && count > most)
-                wrong(validation, MISTAKE_TOO_LONG, spot->step, NULL, "may not be more than %ld byte%s",
-                      most, most == 1 ? "" : "s");
+                mistake_of_schema(validation, MISTAKE_TOO_LONG, spot->step, NULL,
+                                  "may not be more than %ld byte%s", most, most == 1 ? "" : "s");
         else if (count < least)
-                wrong(validation, MISTAKE_INVALID, spot->step, value, "should be at least %ld chars long",
-                      least);
+                mistake_of_schema(validation, MISTAKE_INVALID, spot->step, value,
+                                  "should be at least %ld chars long", least);
         else if (pattern[0] && !pattern_matches(pattern, text))
-                wrong(validation, MISTAKE_INVALID, spot->step, value, "should match '%s'", pattern);
+                mistake_of_schema(validation, MISTAKE_INVALID, spot->step, value, "should match '%s'",
+                                  pattern);
         if (!format_matches(format, text))
                 wrong_type(validation, spot->step, format, text);
 }
@@ -209,8 +212,8 @@ static void check_enum(struct validation *validation, const cJSON *schema, const
         }
         value = list.size > 0 ? value_describe(spot->value) : NULL;
         if (value)
-                wrong(validation, MISTAKE_NOT_SUPPORTED, spot->step, value, "supported values: %s",
-                      list.data);
+                mistake_of_schema(validation, MISTAKE_NOT_SUPPORTED, spot->step, value,
+                                  "supported values: %s", list.data);
 }
 
 /* ---- lists and objects */
@@ -225,11 +228,11 @@ static void check_count(struct validation *validation, const cJSON *schema, cons
 
         snprintf(text, sizeof(text), "%ld", count);
         if (count < least)
-                wrong(validation, MISTAKE_INVALID, spot->step, text, "should have at least %ld %s", least,
-                      is_list ? "items" : "properties");
+                mistake_of_schema(validation, MISTAKE_INVALID, spot->step, text,
+                                  "should have at least %ld %s", least, is_list ? "items" : "properties");
         if (most >= 0 && count > most)
-                wrong(validation, MISTAKE_TOO_MANY, spot->step, text, "must have at most %ld item%s", most,
-                      most == 1 ? "" : "s");
+                mistake_of_schema(validation, MISTAKE_TOO_MANY, spot->step, text,
+                                  "must have at most %ld item%s", most, most == 1 ? "" : "s");
 }
 
 static void check_list(struct validation *validation, const cJSON *schema, const struct spot *spot)
@@ -245,7 +248,7 @@ static void check_list(struct validation *validation, const cJSON *schema, const
         validation->matches++;
 }
 
-static void check_object(struct validation *validation, const cJSON *schema, const struct spot *spot)
+static void validate_object(struct validation *validation, const cJSON *schema, const struct spot *spot)
 {
         const cJSON *of_schema = NULL, *of_before = NULL, *of_value = NULL, *member, *name;
         bool known;
@@ -265,7 +268,7 @@ static void check_object(struct validation *validation, const cJSON *schema, con
                 struct step step = step_member(spot->step, name->valuestring);
 
                 if (!json_member_from(spot->value, name->valuestring, &of_value))
-                        wrong(validation, MISTAKE_REQUIRED, &step, NULL, "%s", "");
+                        mistake_of_schema(validation, MISTAKE_REQUIRED, &step, NULL, "%s", "");
         }
 }
 
@@ -384,7 +387,7 @@ static void validate(struct validation *validation, const cJSON *schema, struct 
         if (cJSON_IsArray(spot.value))
                 check_list(validation, schema, &spot);
         if (cJSON_IsObject(spot.value))
-                check_object(validation, schema, &spot);
+                validate_object(validation, schema, &spot);
 }
 
 void schema_validate(const cJSON *value, const cJSON *before, const cJSON *schema, const char *prefix,

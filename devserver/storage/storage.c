@@ -123,8 +123,8 @@ int storage_replace(struct storage *storage, struct resource *resource, struct v
         return 0;
 }
 
-static void record(struct storage *storage, enum event_type type, struct resource *resource,
-                   struct version *object, struct version *previous)
+static void record_event(struct storage *storage, enum event_type type, struct resource *resource,
+                         struct version *object, struct version *previous)
 {
         struct event *event;
 
@@ -196,7 +196,7 @@ struct version *object_put(struct storage *storage, struct resource *resource, c
                 resource->count++;
         }
         resource->object[index] = version;
-        record(storage, previous ? EVENT_MODIFIED : EVENT_ADDED, resource, version, previous);
+        record_event(storage, previous ? EVENT_MODIFIED : EVENT_ADDED, resource, version, previous);
         version_unref(previous);
         return version;
 }
@@ -226,7 +226,7 @@ struct version *object_remove(struct storage *storage, struct resource *resource
         memmove(resource->object + index, resource->object + index + 1,
                 (resource->count - index - 1) * sizeof(*resource->object));
         resource->count--;
-        record(storage, EVENT_DELETED, resource, version, previous);
+        record_event(storage, EVENT_DELETED, resource, version, previous);
         version_unref(previous);
         version_unref(version); /* the history holds it */
         return version;

@@ -79,7 +79,7 @@ static const struct shown_child *find_shown(const struct dependents *dependents,
         return shown_find(&dependents->run->shown, owned, dependent_key(dependent, key));
 }
 
-static void refuse(struct dependents *dependents, struct dependent *dependent, const char *why)
+static void refuse_child(struct dependents *dependents, struct dependent *dependent, const char *why)
 {
         dependent->foreign = true;
         dependents_fail(dependents, dependent, "is not applied", why);
@@ -99,7 +99,7 @@ static void refuse_foreign(struct dependents *dependents, struct dependent *depe
                  : view->claimed ? "give the child another name, or have it let go there"
                                  : "give the child another name, delete what is there, or take it over: "
                                    "{\"manifest\": {the object}, \"adopt\": true}");
-        refuse(dependents, dependent, why);
+        refuse_child(dependents, dependent, why);
 }
 
 /* The watch of ours that has it, if that watch names it still and selects the object as well; else it is free. */
@@ -140,7 +140,7 @@ static bool may_take(struct dependents *dependents, struct dependent *dependent,
                         "watch %s has it already, for the same object: only one of the watches of a kind may "
                         "name a child",
                         holder->name);
-                refuse(dependents, dependent, why);
+                refuse_child(dependents, dependent, why);
                 return false;
         }
         dependent->adopted = !view->made;
@@ -157,7 +157,8 @@ static bool may_take(struct dependents *dependents, struct dependent *dependent,
 }
 
 /* Takes the dependent as the server has it. */
-static int judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
+static int judge_found(struct dependents *dependents, struct dependent *dependent, const char *json,
+                       size_t size)
 {
         struct ownership_view view;
         int r = ownership_judge(&dependents->owner, dependent, json, size, &view);
@@ -274,7 +275,7 @@ static int judge_shown(struct dependents *dependents, struct dependent *dependen
         if (!dependents_in_store(dependents, dependent, shown->config, &object) ||
             strcmp(object.resource_version, shown->version) != 0 || strcmp(object.uid, shown->uid) != 0)
                 return 0;
-        r = judge(dependents, dependent, object.json, object.json_size);
+        r = judge_found(dependents, dependent, object.json, object.json_size);
         if (r >= 0 && !dependent->failed)
                 r = note_unchanged(dependents, dependent, object.json, object.json_size);
         return r < 0 ? r : 1;
@@ -285,7 +286,7 @@ static int take_found(struct dependents *dependents, struct dependent *dependent
 {
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
         const struct shown_child *shown = owned ? find_shown(dependents, dependent, owned) : NULL;
-        int r = judge(dependents, dependent, response->body, response->body_size);
+        int r = judge_found(dependents, dependent, response->body, response->body_size);
 
         if (r < 0 || dependent->failed)
                 return r;
@@ -407,7 +408,7 @@ static void check_mark(struct dependents *dependents, struct dependent *dependen
 }
 
 /* Whether somebody has written to the object, or created it, since it was judged. */
-static bool is_overtaken(const struct dependent *dependent, const struct kube_error *error)
+static bool is_apply_overtaken(const struct dependent *dependent, const struct kube_error *error)
 {
         return error->other_uid ||
                (error->http_status == 409 && (dependent->absent || !dependents_is_claimed(error)));
@@ -490,7 +491,8 @@ static int take_refused(struct dependents *dependents, struct dependent *depende
                 dependent->posted = true;
                 return -EAGAIN;
         }
-        if (is_overtaken(dependent, &response->error) && !(dependent->absent && dependent->conflicts > 0))
+        if (is_apply_overtaken(dependent, &response->error) &&
+            !(dependent->absent && dependent->conflicts > 0))
                 return look_again(dependents, dependent);
         /* The apply may have arrived. */
         dependent->touched =
@@ -533,7 +535,8 @@ static void tell_unreferred(const struct dependents *dependents, const struct de
 #define SET_BACK "is set back by others each time"
 
 /* Others set it back each time: both would go on forever, as fast as they can. */
-static bool is_held(struct dependents *dependents, struct dependent *dependent, const struct text *body)
+static bool is_apply_held(struct dependents *dependents, struct dependent *dependent,
+                          const struct text *body)
 {
         struct applied *applied = dependents->run->worker->applied;
         uint64_t now = clock_boottime_usec(), until, state;
@@ -576,7 +579,7 @@ static int send_apply(struct dependents *dependents, struct dependent *dependent
         if (r < 0)
                 return r;
         dependents->sent = applied_text_of(&dependents->owner, dependent, &body);
-        if (is_held(dependents, dependent, &body))
+        if (is_apply_held(dependents, dependent, &body))
                 return 0;
         r = dependents_ask(dependents, dependent, posts ? DEPENDENTS_CREATES : DEPENDENTS_APPLIES, &bound,
                            ret);
@@ -598,7 +601,7 @@ static int mark_tenure(struct dependents *dependents, struct dependent *dependen
         if (answer.response.error.failure != KUBE_FAILURE_NONE)
                 return take_refused(dependents, dependent, &answer.response);
         dependent->touched = true;
-        return judge(dependents, dependent, answer.response.body, answer.response.body_size);
+        return judge_found(dependents, dependent, answer.response.body, answer.response.body_size);
 }
 
 /* Only its mark, or what it has of our managed fields. 1: *ret is the answer. */
@@ -615,7 +618,7 @@ static int send_marks(struct dependents *dependents, struct dependent *dependent
         return r < 0 ? r : 1;
 }
 
-static int write_child(struct dependents *dependents, struct dependent *dependent) _suspends_
+static int apply_child(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         int r;
@@ -677,7 +680,7 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         }
         r = dependent->judged ? 1 : find_out(dependents, dependent);
         return r <= 0 || dependent->failed || dependent->applied ? (r < 0 ? r : 0)
-                                                                 : write_child(dependents, dependent);
+                                                                 : apply_child(dependents, dependent);
 }
 
 int apply_wanted(struct dependents *dependents)

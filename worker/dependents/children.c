@@ -44,7 +44,7 @@ static int finish_failed(struct dependents *dependents)
 }
 
 /* r: of the last phase. 0: all is done; negative: the run has ended. */
-static int settle(struct dependents *dependents, int r)
+static int settle_children(struct dependents *dependents, int r)
 {
         if (r >= 0)
                 r = dependents_may_go_on(dependents);
@@ -132,7 +132,7 @@ int children_apply(struct run *run)
         if (r < 0)
                 return r;
         dependents = run->dependents;
-        r = settle(dependents, dependents->cleanup ? clean_up(dependents) : apply_all(dependents));
+        r = settle_children(dependents, dependents->cleanup ? clean_up(dependents) : apply_all(dependents));
         if (r < 0)
                 return r;
         if (dependents->awaited > 0)
@@ -155,7 +155,7 @@ int children_look(struct run *run)
                 return 0;
         r = dependents_new(run, true, &dependents);
         return r < 0 ? run_finish(run, RESULT_RETRY, "its children cannot be looked at: %s", strerror(-r))
-                     : settle(dependents, present_look(dependents));
+                     : settle_children(dependents, present_look(dependents));
 }
 
 /* ---- an attempt that was parked */
@@ -196,11 +196,11 @@ static int wait_further(struct dependents *dependents) _suspends_
         if (r >= 0)
                 r = dependents_may_go_on(dependents);
         if (r < 0 && r != -EHOSTDOWN)
-                return settle(dependents, r);
+                return settle_children(dependents, r);
         r = wait_finish(dependents);
         if (r != RUN_WRITES || !dependents->drop)
                 return r;
-        r = settle(dependents, prune_left_out(dependents));
+        r = settle_children(dependents, prune_left_out(dependents));
         return r < 0 ? r : wait_succeed(dependents);
 }
 
@@ -210,7 +210,7 @@ static int undo(struct dependents *dependents) _suspends_
 
         if (r >= 0)
                 r = prune_left_out(dependents);
-        r = settle(dependents, r);
+        r = settle_children(dependents, r);
         return r < 0 ? r : finish_failed(dependents);
 }
 

@@ -103,7 +103,7 @@ int dependent_list_add(struct dependent_list *list, struct dependent *dependent)
         return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_dependents(const void *a, const void *b)
 {
         const struct dependent *first = a, *second = b;
 
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b)
 static void list_sort(struct dependent_list *list)
 {
         if (list->count > 1)
-                qsort(list->item, list->count, sizeof(*list->item), compare);
+                qsort(list->item, list->count, sizeof(*list->item), compare_dependents);
 }
 
 static int decode(struct span value, char **ret)
@@ -490,7 +490,7 @@ int dependent_body_to_mark(const struct dependent_owner *owner, const struct dep
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
-static int write_bound(const struct text *body, const char *uid, const char *version, struct text *out)
+static int append_bound(const struct text *body, const char *uid, const char *version, struct text *out)
 {
         struct scan_object object;
         int r = scan_object(body->data, body->size, &object);
@@ -514,7 +514,7 @@ static int write_bound(const struct text *body, const char *uid, const char *ver
 
 int dependent_body_for(const struct text *body, const char *uid, const char *version, struct text *out)
 {
-        return write_bound(body, uid, version, out);
+        return append_bound(body, uid, version, out);
 }
 
 /* No object has this version: etcd's first write has the second. So an apply of it creates an object, or fails. (After
@@ -523,7 +523,7 @@ int dependent_body_for(const struct text *body, const char *uid, const char *ver
 
 int dependent_body_to_create(const struct text *body, struct text *out)
 {
-        return write_bound(body, NULL, VERSION_OF_NOTHING, out);
+        return append_bound(body, NULL, VERSION_OF_NOTHING, out);
 }
 
 bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner)

@@ -346,8 +346,8 @@ static bool is_unclear(const struct kube_response *response)
 }
 
 /* The store may show it as it was before, or still older. */
-static void note_left(struct dependents *dependents, const struct dependent *dependent,
-                      const struct record_watch *owned, const char *version)
+static void note_left_child(struct dependents *dependents, const struct dependent *dependent,
+                            const struct record_watch *owned, const char *version)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
 
@@ -363,7 +363,7 @@ void dependents_note_released(struct dependents *dependents, const struct depend
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
 
         if (owned && dependent->version)
-                note_left(dependents, dependent, owned, dependent->version);
+                note_left_child(dependents, dependent, owned, dependent->version);
 }
 
 /* Until a write is answered, its outcome is unknown; a 5xx may come from a proxy in front of a server that did it. */
@@ -390,7 +390,7 @@ static void note_answer(struct dependents *dependents, const struct dependent *d
             strcmp(identity.resource_version, before) != 0)
                 child_versions_add(run, owned, dependent->namespace_name, identity.resource_version, false);
         if (verb == DEPENDENTS_DELETES)
-                note_left(dependents, dependent, owned, before);
+                note_left_child(dependents, dependent, owned, before);
 }
 
 static int ask_to_write(struct dependents *dependents, const struct dependent *dependent,

@@ -105,12 +105,12 @@ bool notes_are_left(const struct run *run, const char *key)
         return !names.failed && finalizer_look(json, strlen(json), names.data, &view) >= 0 && !view.ours;
 }
 
-static int note_left(const char *key, const struct dependent_list *list _unused_, void *userdata)
+static int note_left_list(const char *key, const struct dependent_list *list _unused_, void *userdata)
 {
         return notes_are_left(userdata, key) ? -EEXIST : 0;
 }
 
 bool notes_have_left_records(const struct run *run)
 {
-        return notes_visit_records(object_json(run), note_left, (void *)(uintptr_t)run) == -EEXIST;
+        return notes_visit_records(object_json(run), note_left_list, (void *)(uintptr_t)run) == -EEXIST;
 }

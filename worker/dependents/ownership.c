@@ -21,7 +21,7 @@ static void write_owner(const struct dependent_owner *owner, struct text *out)
                     owner->name);
 }
 
-static void write_child(const struct dependent *dependent, struct text *out)
+static void append_child_name(const struct dependent *dependent, struct text *out)
 {
         const char *slash = strchr(dependent->api_version, '/');
 
@@ -64,7 +64,7 @@ void ownership_mark(const struct dependent_owner *owner, const struct dependent 
 {
         write_owner(owner, out);
         text_printf(out, "%s/%s", owner->uid, owner->id ? owner->id : "");
-        write_child(dependent, out);
+        append_child_name(dependent, out);
 }
 
 struct mark {
@@ -157,7 +157,7 @@ static bool cut_child(const struct dependent *dependent, char *value)
         size_t size = strlen(value);
         const struct text *end = &name;
 
-        write_child(dependent, &name);
+        append_child_name(dependent, &name);
         if (!name.failed && (size < name.size || strcmp(value + size - name.size, name.data) != 0))
                 end = write_alias(dependent, &other) ? &other : NULL;
         if (!end || end->failed || size < end->size || strcmp(value + size - end->size, end->data) != 0)
@@ -318,8 +318,9 @@ void ownership_last_writer(const struct dependent_owner *owner, const char *json
 
 /* ---- the judgement */
 
-static enum ownership judge(const struct dependent_owner *owner, bool is_marked, const struct mark *mark,
-                            const struct reference_search *found, const struct ownership_view *view)
+static enum ownership judge_ownership(const struct dependent_owner *owner, bool is_marked,
+                                      const struct mark *mark, const struct reference_search *found,
+                                      const struct ownership_view *view)
 {
         if (found->controlled || (is_marked && !mark->of_owner))
                 return OWNERSHIP_FOREIGN;
@@ -361,7 +362,7 @@ int ownership_judge(const struct dependent_owner *owner, const struct dependent 
                 return walk.status;
         is_taken = !is_marked && is_of_other_operator(owner, dependent, &object);
         found.is_written = !is_taken && is_written_by_us(owner, &object);
-        view.whose = judge(owner, is_marked, &mark, &found, &view);
+        view.whose = judge_ownership(owner, is_marked, &mark, &found, &view);
         view.made = is_marked && mark.is_made && mark.of_owner;
         view.renamed = is_marked && mark.is_former;
         view.claimed = is_taken || found.controlled || (is_marked && !mark.of_owner);

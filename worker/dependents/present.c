@@ -89,8 +89,8 @@ static void note_absent(struct dependents *dependents, const struct dependent *d
 }
 
 /* 1: the request shows it; 0: the store does not have it. */
-static int look_in_store(struct dependents *dependents, const struct dependent *dependent,
-                         const struct record_watch *owned)
+static int look_for_present(struct dependents *dependents, const struct dependent *dependent,
+                            const struct record_watch *owned)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
         int r;
@@ -109,7 +109,9 @@ static int present_one(struct dependents *dependents, struct dependent *dependen
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         const struct record_watch *owned = dependents_find_owned(dependents, dependent);
-        int r = !owned ? 1 : is_doubtful(dependents->run) ? 0 : look_in_store(dependents, dependent, owned);
+        int r = !owned                         ? 1
+                : is_doubtful(dependents->run) ? 0
+                                               : look_for_present(dependents, dependent, owned);
 
         if (r < 0)
                 return r;

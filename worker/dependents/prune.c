@@ -86,7 +86,7 @@ int prune_search_kind(struct dependents *dependents, struct dependent *dependent
 /* ---- one by one */
 
 /* Whether somebody has written to the object since it was judged, and the worker may look at it again. */
-static bool is_overtaken(struct dependent *dependent, const struct kube_error *error)
+static bool is_prune_overtaken(struct dependent *dependent, const struct kube_error *error)
 {
         return error->http_status == 409 && ++dependent->conflicts <= CONFLICTS_MAX;
 }
@@ -128,7 +128,7 @@ static int cannot_be_deleted(const struct dependents *dependents, int status)
                           strerror(-status));
 }
 
-static void write_bound(const struct ownership_view *view, struct text *out)
+static void append_bound_of_view(const struct ownership_view *view, struct text *out)
 {
         text_json(out, "\"uid\":?,\"resourceVersion\":?", view->uid, view->version);
 }
@@ -144,7 +144,7 @@ static int delete_one(struct dependents *dependents, struct dependent *dependent
         dependent->version = strdup(view->version);
         text_append_string(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":"
                                   "\"Background\",\"preconditions\":{");
-        write_bound(view, &body);
+        append_bound_of_view(view, &body);
         text_append_string(&body, "}}");
         r = body.failed || !dependent->version
                     ? -ENOMEM
@@ -156,7 +156,7 @@ static int delete_one(struct dependents *dependents, struct dependent *dependent
         else if (kube_error_is_not_found(&answer.response.error))
                 dependent->settled = true;
         else
-                return is_overtaken(dependent, &answer.response.error)
+                return is_prune_overtaken(dependent, &answer.response.error)
                                ? -EAGAIN
                                : dependents_take_failure(dependents, dependent, "cannot be deleted",
                                                          &answer.response);
@@ -191,7 +191,7 @@ static int release_body(const struct dependents *dependents, const struct owners
         if (r < 0)
                 return r;
         text_append_string(out, "{\"metadata\":{");
-        write_bound(view, out);
+        append_bound_of_view(view, out);
         text_append_string(out, ",\"labels\":{\"" NOTES_PART_OF "\":null},\"annotations\":{");
         dependent_marks_off(&dependents->owner, "", out);
         text_append_string(out, "}");
@@ -221,7 +221,7 @@ static int release_one(struct dependents *dependents, struct dependent *dependen
                 dependents_tell(dependents, dependent, CHILD_RELEASED, "");
                 dependents_note_released(dependents, dependent);
         } else if (!kube_error_is_not_found(&answer.response.error)) {
-                return is_overtaken(dependent, &answer.response.error)
+                return is_prune_overtaken(dependent, &answer.response.error)
                                ? -EAGAIN
                                : dependents_take_failure(dependents, dependent, "cannot be released",
                                                          &answer.response);
@@ -355,7 +355,7 @@ static int find_place(struct dependents *dependents, struct dependent *dependent
 
 /* ---- all of them */
 
-static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
+static bool is_child_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
         const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
 
@@ -365,7 +365,7 @@ static bool is_wanted(const struct dependents *dependents, const struct dependen
 static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)
 {
         return dependent->settled || dependent->failed || dependent->previous || dependent->beyond ||
-               is_wanted(dependents, dependent);
+               is_child_wanted(dependents, dependent);
 }
 
 bool prune_is_due(const struct dependents *dependents, const struct dependent *dependent)

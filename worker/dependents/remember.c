@@ -142,7 +142,7 @@ static bool is_written(const struct dependents *dependents, const struct depende
         return false;
 }
 
-static bool is_refused(const struct dependents *dependents, const struct dependent *known)
+static bool is_child_refused(const struct dependents *dependents, const struct dependent *known)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++)
                 if (is_foreign_news(&dependents->wanted.item[i]) &&
@@ -233,7 +233,7 @@ static int write_list(struct dependents *dependents, struct text *body)
                 }
         for (size_t i = 0; i < dependents->known.count; i++)
                 if (!dependents->known.item[i].settled &&
-                    !is_refused(dependents, &dependents->known.item[i]) &&
+                    !is_child_refused(dependents, &dependents->known.item[i]) &&
                     !is_written(dependents, &dependents->known.item[i])) {
                         dependent_record_add(&record, &dependents->known.item[i]);
                         dependent_group_kinds_add(&kinds, &dependents->known.item[i]);
@@ -292,7 +292,7 @@ static bool is_incomplete(const struct dependents *dependents)
 static bool is_too_long(const struct dependents *dependents)
 {
         for (size_t i = 0; i < dependents->known.count; i++)
-                if (is_refused(dependents, &dependents->known.item[i]) ||
+                if (is_child_refused(dependents, &dependents->known.item[i]) ||
                     (dependents->known.item[i].settled && dependents->failed.count == 0))
                         return true;
         return false;

@@ -42,16 +42,16 @@ int answer_list_check_item(const struct answer_list *list, const cJSON *item, in
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"                                    \
         "_-.:"
 
-static int check_member(const cJSON *member, int index, struct error *error);
+static int check_event_member(const cJSON *member, int index, struct error *error);
 
-static const struct answer_list events = {"events", check_member, {"reason", NULL}};
+static const struct answer_list events = {"events", check_event_member, {"reason", NULL}};
 
 static int wrong_event(struct error *error, int index, const char *key, const char *text)
 {
         return answer_list_wrong(&events, index, key, text, error);
 }
 
-static int check_member(const cJSON *member, int index, struct error *error)
+static int check_event_member(const cJSON *member, int index, struct error *error)
 {
         const char *key = member->string, *text = cJSON_GetStringValue(member);
         bool is_word = strcmp(key, "reason") == 0 || strcmp(key, "action") == 0;
@@ -95,7 +95,7 @@ struct place {
         bool is_patch;
 };
 
-static int wrong(struct error *error, struct place at, const char *key, const char *text)
+static int wrong_dependent(struct error *error, struct place at, const char *key, const char *text)
 {
         return error_set(error, -EINVAL, "the handler's answer: %s[%d]%s%s: %s", at.list, at.index,
                          key[0] ? "." : "", key, text);
@@ -127,7 +127,7 @@ static int check_patched_metadata(const cJSON *metadata, struct place at, struct
                         is_known = is_known || strcmp(member->string, known[i]) == 0;
                 snprintf(key, sizeof(key), "metadata.%.40s", member->string);
                 if (!is_known)
-                        return wrong(error, at, key, "a patch sets labels and annotations alone");
+                        return wrong_dependent(error, at, key, "a patch sets labels and annotations alone");
         }
         return 0;
 }
@@ -139,11 +139,12 @@ static int check_labels_and_annotations(const cJSON *metadata, struct place at, 
         const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
 
         if (labels && !cJSON_IsObject(labels))
-                return wrong(error, at, "metadata.labels", "must be an object");
+                return wrong_dependent(error, at, "metadata.labels", "must be an object");
         if (annotations && !cJSON_IsObject(annotations))
-                return wrong(error, at, "metadata.annotations", "must be an object");
+                return wrong_dependent(error, at, "metadata.annotations", "must be an object");
         if (cJSON_GetObjectItemCaseSensitive(labels, DEPENDENT_SET_LABEL))
-                return wrong(error, at, "metadata.labels." DEPENDENT_SET_LABEL, "it is set by reconciled");
+                return wrong_dependent(error, at, "metadata.labels." DEPENDENT_SET_LABEL,
+                                       "it is set by reconciled");
         return 0;
 }
 
@@ -152,11 +153,11 @@ static int check_metadata(const cJSON *metadata, struct place at, struct error *
         const cJSON *namespace_name = cJSON_GetObjectItemCaseSensitive(metadata, "namespace");
 
         if (!cJSON_IsObject(metadata))
-                return wrong(error, at, "metadata", "must be an object");
+                return wrong_dependent(error, at, "metadata", "must be an object");
         if (!dependent_is_name(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"))))
-                return wrong(error, at, "metadata.name", "must be the name of an object");
+                return wrong_dependent(error, at, "metadata.name", "must be the name of an object");
         if (namespace_name && !dependent_is_name(cJSON_GetStringValue(namespace_name)))
-                return wrong(error, at, "metadata.namespace", "must be the name of a namespace");
+                return wrong_dependent(error, at, "metadata.namespace", "must be the name of a namespace");
         if (at.is_patch && check_patched_metadata(metadata, at, error) < 0)
                 return -EINVAL;
         for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
@@ -164,7 +165,7 @@ static int check_metadata(const cJSON *metadata, struct place at, struct error *
 
                 snprintf(key, sizeof(key), "metadata.%s", untouchable[i].name);
                 if (cJSON_GetObjectItemCaseSensitive(metadata, untouchable[i].name))
-                        return wrong(error, at, key, untouchable[i].why);
+                        return wrong_dependent(error, at, key, untouchable[i].why);
         }
         return check_labels_and_annotations(metadata, at, error);
 }
@@ -183,7 +184,7 @@ static int check_twice(const cJSON *object, struct place at, const char *parent,
                 cJSON_ArrayForEach(member, object) count += strcmp(member->string, single[i]) == 0;
                 snprintf(key, sizeof(key), "%s%s", parent, single[i]);
                 if (count > 1)
-                        return wrong(error, at, key, "stands there twice");
+                        return wrong_dependent(error, at, key, "stands there twice");
         }
         return 0;
 }
@@ -202,29 +203,29 @@ static int check_wrapper(const cJSON *wrapper, struct place at, struct error *er
                 for (size_t i = 0; i < ELEMENTS(known); i++)
                         is_known = is_known || strcmp(member->string, known[i]) == 0;
                 if (!is_known)
-                        return wrong(error, at, member->string,
-                                     "is unknown beside `manifest`; known are adopt and release");
+                        return wrong_dependent(error, at, member->string,
+                                               "is unknown beside `manifest`; known are adopt and release");
                 if (strcmp(member->string, DEPENDENT_MANIFEST) == 0)
                         continue;
                 if (!cJSON_IsBool(member))
-                        return wrong(error, at, member->string, "must be true or false");
+                        return wrong_dependent(error, at, member->string, "must be true or false");
                 wishes += cJSON_IsTrue(member) ? 1 : 0;
         }
-        return wishes > 1 ? wrong(error, at, "", "cannot be adopted and released at once") : 0;
+        return wishes > 1 ? wrong_dependent(error, at, "", "cannot be adopted and released at once") : 0;
 }
 
-static int check_object(const cJSON *dependent, struct place at, struct error *error)
+static int check_dependent(const cJSON *dependent, struct place at, struct error *error)
 {
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(dependent, "metadata");
         int r;
 
         if (!cJSON_IsObject(dependent))
-                return wrong(error, at, "", "must be an object");
+                return wrong_dependent(error, at, "", "must be an object");
         if (!dependent_is_api_version(
                     cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "apiVersion"))))
-                return wrong(error, at, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
+                return wrong_dependent(error, at, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
         if (!dependent_is_name(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "kind"))))
-                return wrong(error, at, "kind", "must be a text like \"ConfigMap\"");
+                return wrong_dependent(error, at, "kind", "must be a text like \"ConfigMap\"");
         r = check_metadata(metadata, at, error);
         if (r >= 0)
                 r = check_twice(dependent, at, "", error);
@@ -238,7 +239,7 @@ static int check_wishes_inside(const cJSON *object, struct place at, struct erro
 
         for (size_t i = 0; i < ELEMENTS(wish); i++)
                 if (cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(object, wish[i])))
-                        return wrong(
+                        return wrong_dependent(
                                 error, at, wish[i],
                                 "stands inside the object; it belongs beside it: {\"manifest\": {the object}, "
                                 "\"adopt\": true}, or release");
@@ -251,16 +252,17 @@ static int check_one(const cJSON *item, struct place at, struct error *error)
         int r;
 
         if (at.is_patch && manifest)
-                return wrong(error, at, DEPENDENT_MANIFEST, "is for `children`");
+                return wrong_dependent(error, at, DEPENDENT_MANIFEST, "is for `children`");
         if (at.is_patch && cJSON_GetObjectItemCaseSensitive(item, "status"))
-                return wrong(error, at, "status", "cannot be patched: it is its controller's to report");
+                return wrong_dependent(error, at, "status",
+                                       "cannot be patched: it is its controller's to report");
         if (at.is_patch)
-                return check_object(item, at, error);
+                return check_dependent(item, at, error);
         r = manifest ? 0 : check_wishes_inside(item, at, error);
         if (r < 0)
                 return r;
         r = manifest ? check_wrapper(item, at, error) : 0;
-        return r < 0 ? r : check_object(manifest ? manifest : item, at, error);
+        return r < 0 ? r : check_dependent(manifest ? manifest : item, at, error);
 }
 
 int objects_check(const char *list, const cJSON *array, struct error *error)

@@ -123,7 +123,7 @@ static int check_failing(const struct answer *answer, struct error *error)
         return 0;
 }
 
-static int check_object(const cJSON *value, const char *key, struct error *error)
+static int check_answer_object(const cJSON *value, const char *key, struct error *error)
 {
         return cJSON_IsObject(value) ? 0 : wrong_answer(error, key, "must be an object");
 }
@@ -154,10 +154,10 @@ static int take_answer_member(struct answer *answer, const cJSON *value, struct 
                 return 0;
         if (strcmp(key, "status") == 0) {
                 answer->status_has_conditions = cJSON_GetObjectItemCaseSensitive(value, "conditions");
-                return check_object(value, key, error);
+                return check_answer_object(value, key, error);
         }
         if (strcmp(key, "patch") == 0) {
-                int r = check_object(value, key, error);
+                int r = check_answer_object(value, key, error);
 
                 return r < 0 ? r : check_patch(value, error);
         }

@@ -212,7 +212,7 @@ static const char *start_failure(const struct coprocess *coprocess, int status, 
         return why;
 }
 
-static void cannot_start(struct coprocess *coprocess, struct asked *asked, int status)
+static void process_cannot_start(struct coprocess *coprocess, struct asked *asked, int status)
 {
         bool is_there = coprocess->process || status == -ENOMEM;
         char why[512];
@@ -303,7 +303,7 @@ static void explain(const struct coprocess *coprocess, const struct process_resu
 }
 
 /* Ends the requests that it has not answered when it is gone. `ended`: how it ended. */
-static void settle(struct coprocess *coprocess, const struct process_result *result, const char *ended)
+static void settle_all(struct coprocess *coprocess, const struct process_result *result, const char *ended)
 {
         bool failing = coprocess->failure[0] != '\0';
         char why[256];
@@ -373,7 +373,7 @@ static void on_coprocess_done(const struct process_result *result, void *userdat
         describe_end(coprocess->watch->config, result, ended, sizeof(ended));
         if (!first_sent(coprocess) && !coprocess->ending && !coprocess->worker->stopping)
                 tell_end(coprocess, result, ended);
-        settle(coprocess, result, ended);
+        settle_all(coprocess, result, ended);
         coprocess->failure[0] = '\0';
         coprocess->ending = coprocess->retiring = false;
         process_free(process);
@@ -520,7 +520,7 @@ static struct coprocess *coprocess_of(struct run *run)
         return watch->coprocess;
 }
 
-static int ask(struct coprocess *coprocess, struct asked *asked) _suspends_
+static int ask_process(struct coprocess *coprocess, struct asked *asked) _suspends_
 {
         int r = make_ready(coprocess, asked);
 
@@ -551,13 +551,13 @@ int coprocess_ask(struct run *run, struct asked *asked)
         if (r < 0)
                 return r;
         coprocess = run->watch->coprocess;
-        r = ask(coprocess, asked);
+        r = ask_process(coprocess, asked);
         if (r == -E2BIG)
                 end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
         else if (r == -ECANCELED && !run->dropped)
                 end_asked(coprocess, asked, ASKED_LOST, CUT_OFF);
         else if (r < 0 && !run->dropped)
-                cannot_start(coprocess, asked, r);
+                process_cannot_start(coprocess, asked, r);
         while (!asked->is_over && !run->dropped)
                 (void)!fiber_suspend("the handler's answer");
         coprocess_leave(run, asked);
@@ -610,7 +610,7 @@ static bool hand_over(struct coprocess *coprocess, struct asked *asked, struct t
         if (r == -E2BIG)
                 end_asked(coprocess, asked, ASKED_TOO_LARGE, "");
         else if (r < 0 && !asked->run->dropped)
-                cannot_start(coprocess, asked, r);
+                process_cannot_start(coprocess, asked, r);
         if (r < 0)
                 return true;
         asked->id = id;

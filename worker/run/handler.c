@@ -126,7 +126,7 @@ static const char *start_advice(int error)
         }
 }
 
-static int cannot_start(struct run *run, int status)
+static int handler_cannot_start(struct run *run, int status)
 {
         char why[RUN_MESSAGE_MAX];
 
@@ -142,7 +142,7 @@ static int judge_end(struct run *run, const struct process_result *result)
         int status = result->wait_status;
 
         if (result->start_error < 0)
-                return cannot_start(run, result->start_error);
+                return handler_cannot_start(run, result->start_error);
         run->handler.wait_status = status;
         run->handler.usage = result->usage;
         run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
@@ -193,7 +193,7 @@ static int ask_program(struct run *run) _suspends_
         int r = start_program(run);
 
         if (r < 0)
-                return cannot_start(run, r);
+                return handler_cannot_start(run, r);
         while (!run->handler.done && !run->dropped)
                 (void)!fiber_suspend("the handler");
         return run->dropped ? -ECANCELED : judge_end(run, &run->handler.result);
@@ -246,7 +246,7 @@ static int ask_coprocess(struct run *run) _suspends_
         int r = coprocess_ask(run, &answer);
 
         if (r < 0)
-                return run->dropped ? r : cannot_start(run, r);
+                return run->dropped ? r : handler_cannot_start(run, r);
         return take_end(run, &answer);
 }
 
@@ -256,7 +256,7 @@ static int ask_in_batch(struct run *run) _suspends_
         int r = batch_ask(run, &answer);
 
         if (r == -ENOMEM)
-                return cannot_start(run, r);
+                return handler_cannot_start(run, r);
         return r < 0 ? r : take_end(run, &answer);
 }
 

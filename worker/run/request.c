@@ -112,7 +112,7 @@ bool request_shows(const struct run *run, const char *json, size_t size)
                owner_is(&owner, run->order->key, run->order->uid);
 }
 
-static int write_child(struct owned_list *list, const char *json, size_t size)
+static int append_owned(struct owned_list *list, const char *json, size_t size)
 {
         struct scan_object object;
         int r = scan_object(json, size, &object);
@@ -136,7 +136,7 @@ static int add_object(const struct store_object *owned, void *userdata)
             shown_is_known(&list->run->shown, list->config, owned->key) ||
             child_versions_deleted(list->run, list->config, owned->resource_version))
                 return 0;
-        r = write_child(list, owned->json, owned->json_size);
+        r = append_owned(list, owned->json, owned->json_size);
         return r < 0 ? r : shown_add(&list->run->shown, list->config, owned->json, owned->json_size, false);
 }
 
@@ -150,7 +150,7 @@ static int add_presented(struct owned_list *list)
                 const struct shown_child *child = shown->item[i];
 
                 if (child->json && child->json[0] && child->config == list->config)
-                        r = write_child(list, child->json, strlen(child->json));
+                        r = append_owned(list, child->json, strlen(child->json));
         }
         return r;
 }

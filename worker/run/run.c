@@ -120,7 +120,7 @@ static int ask_handler(struct run *run) _suspends_
         return r < 0 ? r : handler_run(run);
 }
 
-static int go_on(struct run *run, int next)
+static int go_on_with(struct run *run, int next)
 {
         int r = waiting_go_on(run);
 
@@ -136,7 +136,7 @@ static void carry_out(struct run *run) _suspends_
         if (next == RUN_ATTEMPTS)
                 next = reading_related(run);
         if (next == RUN_PREPARES)
-                next = go_on(run, next);
+                next = go_on_with(run, next);
         if (next == RUN_PREPARES)
                 next = write_prepare(run);
         if (next == RUN_ASKS) {
@@ -144,7 +144,7 @@ static void carry_out(struct run *run) _suspends_
                 run->handler.failed = run->handler.ran && next != RUN_WRITES;
         }
         if (next == RUN_WRITES)
-                next = go_on(run, next);
+                next = go_on_with(run, next);
         if (next == RUN_WRITES)
                 next = write_answer(run);
         assert(next < 0 && (run->end.is_set || run->dropped));

@@ -11,16 +11,16 @@
 #include "worker/run/answer-list.h"
 #include "json/json.h"
 
-static int check_member(const cJSON *member, int index, struct error *error);
+static int check_metric_member(const cJSON *member, int index, struct error *error);
 
-static const struct answer_list metrics = {"metrics", check_member, {"name", "action", NULL}};
+static const struct answer_list metrics = {"metrics", check_metric_member, {"name", "action", NULL}};
 
 static int wrong_metric(struct error *error, int index, const char *key, const char *text)
 {
         return answer_list_wrong(&metrics, index, key, text, error);
 }
 
-static enum metric_action action_of(const cJSON *item)
+static enum metric_action metric_action_of(const cJSON *item)
 {
         const char *text = json_text(item, "action");
         enum metric_action action = 0;
@@ -35,7 +35,7 @@ static cJSON_bool is_number(const cJSON *item)
         return json_is_number(item);
 }
 
-static int check_member(const cJSON *member, int index, struct error *error)
+static int check_metric_member(const cJSON *member, int index, struct error *error)
 {
         static const struct {
                 const char *key, *must;
@@ -157,7 +157,7 @@ static int check_item(const cJSON *item, int index, struct error *error)
         r = answer_list_check_item(&metrics, item, index, error);
         if (r < 0)
                 return r;
-        action = action_of(item);
+        action = metric_action_of(item);
         r = check_value(item, index, action, error);
         if (r < 0)
                 return r;
@@ -192,7 +192,7 @@ int measured_read(const cJSON *item, struct record_metric *ret, struct text *lab
         if (r >= 0)
                 r = write_buckets(given(item, "buckets"), 0, buckets, NULL);
         *ret = (struct record_metric){
-                .action = action_of(item),
+                .action = metric_action_of(item),
                 .name = json_text(item, "name"),
                 .labels = labels->data ? labels->data : "",
                 .buckets = buckets->data ? buckets->data : "",

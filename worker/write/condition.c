@@ -21,11 +21,12 @@
 
 /* ---- what a handler may say */
 
-static int check_member(const cJSON *member, int index, struct error *error);
+static int check_condition_member(const cJSON *member, int index, struct error *error);
 
-static const struct answer_list conditions = {"conditions", check_member, {"type", "status", NULL}};
+static const struct answer_list conditions = {
+        "conditions", check_condition_member, {"type", "status", NULL}};
 
-static int wrong(struct error *error, int index, const char *key, const char *text)
+static int wrong_condition(struct error *error, int index, const char *key, const char *text)
 {
         return answer_list_wrong(&conditions, index, key, text, error);
 }
@@ -73,27 +74,29 @@ static bool is_status(const char *text)
         return strcmp(text, "True") == 0 || strcmp(text, "False") == 0 || strcmp(text, "Unknown") == 0;
 }
 
-static int check_member(const cJSON *member, int index, struct error *error)
+static int check_condition_member(const cJSON *member, int index, struct error *error)
 {
         const char *key = member->string, *text = cJSON_GetStringValue(member);
 
         if (strcmp(key, "lastTransitionTime") == 0 || strcmp(key, "observedGeneration") == 0)
-                return wrong(error, index, key, "it is set by reconciled");
+                return wrong_condition(error, index, key, "it is set by reconciled");
         if (strcmp(key, "type") != 0 && strcmp(key, "status") != 0 && strcmp(key, "reason") != 0 &&
             strcmp(key, "message") != 0)
-                return wrong(error, index, key, "is unknown; known are type, status, reason and message");
+                return wrong_condition(error, index, key,
+                                       "is unknown; known are type, status, reason and message");
         if (!text)
-                return wrong(error, index, key, "must be a text");
+                return wrong_condition(error, index, key, "must be a text");
         if (strcmp(key, "type") == 0 && !is_type(text))
-                return wrong(error, index, key,
-                             "must be a name like Available or example.com/Available (letters, digits, '-', "
-                             "'_', '.')");
+                return wrong_condition(
+                        error, index, key,
+                        "must be a name like Available or example.com/Available (letters, digits, '-', "
+                        "'_', '.')");
         if (strcmp(key, "status") == 0 && !is_status(text))
-                return wrong(error, index, key, "must be \"True\", \"False\" or \"Unknown\"");
+                return wrong_condition(error, index, key, "must be \"True\", \"False\" or \"Unknown\"");
         if (strcmp(key, "reason") == 0 && !is_reason(text))
-                return wrong(error, index, key, "must be one word like MinimumReplicasAvailable");
+                return wrong_condition(error, index, key, "must be one word like MinimumReplicasAvailable");
         if (strcmp(key, "message") == 0 && strlen(text) > MESSAGE_MAX)
-                return wrong(error, index, key, "has more than 32768 bytes");
+                return wrong_condition(error, index, key, "has more than 32768 bytes");
         return 0;
 }
 
@@ -133,7 +136,7 @@ int conditions_check(const cJSON *list, struct error *error)
                 if (r < 0)
                         return r;
                 if (find(list, condition_read(item).type) != item)
-                        return wrong(error, index, "type", "stands there twice");
+                        return wrong_condition(error, index, "type", "stands there twice");
                 index++;
         }
         return 0;

@@ -78,7 +78,7 @@ static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
-static void give_up(struct recorder *recorder)
+static void give_events_up(struct recorder *recorder)
 {
         series_forget(recorder->series, recorder->first->namespace_name, recorder->first->name);
         recorder->dropped++;
@@ -101,7 +101,7 @@ static void refused(struct recorder *recorder, const struct kube_error *error)
         recorder->refused_until = clock_boottime_usec() + REFUSED_USEC;
         snprintf(recorder->refused_namespace, sizeof(recorder->refused_namespace), "%s",
                  again ? "" : namespace_name);
-        give_up(recorder);
+        give_events_up(recorder);
 }
 
 /* A namespace that is being deleted refuses new objects, which says nothing about other namespaces. */
@@ -110,7 +110,7 @@ static bool is_terminating(const struct kube_response *response)
         return strstr(response->body, "NamespaceTerminating") != NULL;
 }
 
-static bool is_refused(const struct recorder *recorder, const char *namespace_name)
+static bool is_namespace_refused(const struct recorder *recorder, const char *namespace_name)
 {
         return recorder->refused_until > clock_boottime_usec() &&
                (!recorder->refused_namespace[0] || strcmp(recorder->refused_namespace, namespace_name) == 0);
@@ -130,14 +130,14 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
         }
         if (!kube_error_is_passing(error) || ++operation->tries >= TRIES_MAX) {
                 log_debug("an Event is left out: %s", error->message);
-                give_up(recorder); /* its series has expired, or its namespace is being deleted */
+                give_events_up(recorder); /* its series has expired, or its namespace is being deleted */
                 send_next(recorder);
                 recorder->worker->on_part_ended(recorder->worker);
                 return;
         }
         if (sd_event_add_time_relative(recorder->worker->child->event, &recorder->again, CLOCK_MONOTONIC,
                                        AGAIN_USEC << operation->tries, 0, on_again, recorder) < 0)
-                give_up(recorder);
+                give_events_up(recorder);
 }
 
 static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -165,8 +165,9 @@ static void send_next(struct recorder *recorder)
 
         if (recorder->transfer || recorder->again)
                 return;
-        for (; operation && is_refused(recorder, operation->namespace_name); operation = recorder->first)
-                give_up(recorder);
+        for (; operation && is_namespace_refused(recorder, operation->namespace_name);
+             operation = recorder->first)
+                give_events_up(recorder);
         if (!operation)
                 return;
         text_printf(&path, PATH "%s/events%s%s", operation->namespace_name, operation->creates ? "" : "/",
@@ -178,7 +179,7 @@ static void send_next(struct recorder *recorder)
         request.body = operation->body.data;
         request.body_size = operation->body.size;
         if (path.failed || kube_client_start(recorder->worker->client, &request, &recorder->transfer) < 0)
-                give_up(recorder);
+                give_events_up(recorder);
 }
 
 /* ---- what is sent */
@@ -397,7 +398,7 @@ static void count_here(struct recorder *recorder, uint64_t object, uint64_t iden
         }
 }
 
-static void record(struct recorder *recorder, const struct event *event)
+static void record_one_event(struct recorder *recorder, const struct event *event)
 {
         uint64_t now = clock_boottime_usec(), object = series_object(event->uid),
                  identity = series_identity(event->uid, event->type, event->reason, event->action,
@@ -442,7 +443,7 @@ static bool is_of_events(const struct record_watch *watch)
                 strncmp(watch->api_version, "events.k8s.io/", strlen("events.k8s.io/")) == 0);
 }
 
-static const char *action_of(const struct run *run)
+static const char *event_action_of(const struct run *run)
 {
         return run->action == ACTION_FINALIZE     ? "Finalize"
                : run->action == ACTION_UNSELECTED ? "Unselected"
@@ -467,7 +468,7 @@ static void record_writes(struct recorder *recorder, const struct run *run, stru
                 event.reason = reason[write->what];
                 event.about = write->object;
                 event.note = note;
-                record(recorder, &event);
+                record_one_event(recorder, &event);
         }
 }
 
@@ -479,7 +480,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
                               .uid = run->order->uid,
                               .version = run->object.resource_version,
                               .type = "Warning",
-                              .action = action_of(run)};
+                              .action = event_action_of(run)};
         char note[STATUS_MESSAGE_MAX];
         const cJSON *item;
 
@@ -493,16 +494,16 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
                 {
                         event.type = text_or(item, "type", "Normal");
                         event.reason = text_or(item, "reason", "");
-                        event.action = text_or(item, "action", action_of(run));
+                        event.action = text_or(item, "action", event_action_of(run));
                         event.note = text_or(item, "note", "");
-                        record(recorder, &event);
+                        record_one_event(recorder, &event);
                 }
         if (result == RESULT_SETTLING && run->action == ACTION_FINALIZE) {
                 event.reason = "CleanupWaits";
                 confidential_hide_operator(recorder->worker, text, note, sizeof(note));
                 event.note = note;
                 if (run->watch->config->events)
-                        record(recorder, &event);
+                        record_one_event(recorder, &event);
                 return;
         }
         if (!run->watch->config->events || run->cancelled || !status_is_failure(result))
@@ -510,7 +511,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         status_describe_failure(run, text, note, sizeof(note));
         event.reason = status_failure_reason(run, result);
         event.note = note;
-        record(recorder, &event);
+        record_one_event(recorder, &event);
 }
 
 int recorder_report(struct recorder *recorder, const struct message_report *report)
@@ -536,7 +537,7 @@ int recorder_report(struct recorder *recorder, const struct message_report *repo
         if (report->counted)
                 count_here(recorder, report->object, report->identity, report->count, watch ? &event : NULL);
         else if (watch)
-                record(recorder, &event);
+                record_one_event(recorder, &event);
         recorder->worker->on_part_ended(recorder->worker);
         return 0;
 }

@@ -124,8 +124,8 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
 }
 
 /* Takes the answer to `what`, `name` for short. show: the handler is to see the object as it is now. */
-static int take_written(struct run *run, const char *what, const char *name, bool show,
-                        const struct kube_response *response) _suspends_
+static int take_finalizer_written(struct run *run, const char *what, const char *name, bool show,
+                                  const struct kube_response *response) _suspends_
 {
         if (response->error.failure != KUBE_FAILURE_NONE)
                 return object_refused(run, what, response);
@@ -138,7 +138,7 @@ static int take_written(struct run *run, const char *what, const char *name, boo
 int note_take_written(struct run *run, const char *what, const char *name,
                       const struct kube_response *response)
 {
-        return take_written(run, what, name, true, response);
+        return take_finalizer_written(run, what, name, true, response);
 }
 
 int finalizer_send(struct run *run)
@@ -158,7 +158,8 @@ int finalizer_send(struct run *run)
                 run->now.foreign = false;
         if (kube_error_is_not_found(&answer.response.error) && (run->answered || run->released))
                 return 0; /* the object is gone, as intended */
-        return take_written(run, "operator's finalizer", "the finalizer", !run->answered, &answer.response);
+        return take_finalizer_written(run, "operator's finalizer", "the finalizer", !run->answered,
+                                      &answer.response);
 }
 
 /* ---- what an operator has noted under a name that it had before */
@@ -235,8 +236,8 @@ int notes_rename(struct run *run)
         if (r >= 0)
                 r = patch_send(run, NULL, &body, true, &answer);
         return r < 0 ? r
-                     : take_written(run, "operator's notes under its new name", "a note", true,
-                                    &answer.response);
+                     : take_finalizer_written(run, "operator's notes under its new name", "a note", true,
+                                              &answer.response);
 }
 
 /* ---- the finalizer of the garbage collector, and the note that it was there */
@@ -286,6 +287,6 @@ int orphan_send(struct run *run)
         r = body.failed ? -ENOMEM : patch_send(run, NULL, &body, true, &answer);
         if (r < 0 || kube_error_is_not_found(&answer.response.error))
                 return r;
-        return take_written(run, "operator's note that its children are orphaned", "a note", false,
-                            &answer.response);
+        return take_finalizer_written(run, "operator's note that its children are orphaned", "a note", false,
+                                      &answer.response);
 }

@@ -23,7 +23,7 @@ static bool is_too_wide(const cJSON *a, const cJSON *b)
 
 /* ---- equality */
 
-static enum merge_effect compare(const cJSON *a, const cJSON *b);
+static enum merge_effect merge_effect_of(const cJSON *a, const cJSON *b);
 
 /* The same number may be written in several ways; the server has doubles and 64-bit integers. */
 static enum merge_effect compare_numbers(const cJSON *a, const cJSON *b)
@@ -44,7 +44,7 @@ static enum merge_effect compare_arrays(const cJSON *a, const cJSON *b)
         {
                 if (!other)
                         return MERGE_CHANGES;
-                effect = worse(effect, compare(item, other));
+                effect = worse(effect, merge_effect_of(item, other));
                 if (effect == MERGE_CHANGES)
                         return effect;
                 other = other->next;
@@ -65,14 +65,14 @@ static enum merge_effect compare_objects(const cJSON *a, const cJSON *b)
         {
                 const cJSON *other = json_member(b, item->string);
 
-                effect = worse(effect, other ? compare(item, other) : MERGE_CHANGES);
+                effect = worse(effect, other ? merge_effect_of(item, other) : MERGE_CHANGES);
                 if (effect == MERGE_CHANGES)
                         break;
         }
         return effect;
 }
 
-static enum merge_effect compare(const cJSON *a, const cJSON *b)
+static enum merge_effect merge_effect_of(const cJSON *a, const cJSON *b)
 {
         if (json_is_number(a) && json_is_number(b))
                 return compare_numbers(a, b);
@@ -95,7 +95,7 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
         if (!target)
                 return MERGE_CHANGES;
         if (!cJSON_IsObject(patch))
-                return compare(target, patch);
+                return merge_effect_of(target, patch);
         if (!cJSON_IsObject(target))
                 return MERGE_CHANGES;
         if (is_too_wide(target, patch))

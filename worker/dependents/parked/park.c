@@ -80,7 +80,7 @@ void park_forget_resumed(struct run *run)
         run->parked.resumed = NULL;
 }
 
-static int keep(const struct worker *worker, struct dependent *dependent)
+static int keep_former_state(const struct worker *worker, struct dependent *dependent)
 {
         char id[KEPT_ID_SIZE];
         int r = kept_write(worker->config->kept_folder, dependent->previous, strlen(dependent->previous),
@@ -100,7 +100,7 @@ void former_keep(struct dependents *dependents)
 
                 if (dependent->touched && dependent->previous && !dependent->kept &&
                     is_confidential(run->worker, dependent->api_version, dependent->kind))
-                        r = keep(run->worker, dependent);
+                        r = keep_former_state(run->worker, dependent);
                 if (r < 0)
                         log_warning("watch %s, %s: the former content of %s cannot be kept in memory: %s",
                                     run->order->watch, run->order->key,

@@ -34,8 +34,8 @@ static void note_version(struct dependent *dependent, const char *json, size_t s
 }
 
 /* The words of its conditions may quote what is confidential. */
-static enum readiness judge(const struct dependents *dependents, const struct dependent *dependent,
-                            const char *json, char why[WHY_MAX])
+static enum readiness judge_readiness(const struct dependents *dependents, const struct dependent *dependent,
+                                      const char *json, char why[WHY_MAX])
 {
         enum readiness readiness = readiness_of(dependent->api_version, dependent->kind, json, why, WHY_MAX);
 
@@ -52,7 +52,7 @@ void wait_judge(struct dependents *dependents, struct dependent *dependent, cons
 
         if (dependents->run->watch->config->wait_usec == 0)
                 return;
-        dependent->unready = judge(dependents, dependent, json, why) != READINESS_READY;
+        dependent->unready = judge_readiness(dependents, dependent, json, why) != READINESS_READY;
         if (dependent->unready)
                 note_version(dependent, json, size);
         if (dependent->unready && dependents->waiting[0] == '\0')
@@ -334,7 +334,7 @@ static void note_look(struct dependents *dependents, struct dependent *dependent
 /* Returns false where the server must be asked. The store may still show what was there before our apply.
  * And a store is not believed when it would fail the attempt: its server may have been silent for a
  * while. */
-static bool look_in_store(struct dependents *dependents, struct dependent *dependent)
+static bool look_for_readiness(struct dependents *dependents, struct dependent *dependent)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
         enum readiness readiness;
@@ -345,7 +345,7 @@ static bool look_in_store(struct dependents *dependents, struct dependent *depen
                                  &object) ||
             resource_version_less(object.resource_version, dependent->shown))
                 return false;
-        readiness = judge(dependents, dependent, object.json, why);
+        readiness = judge_readiness(dependents, dependent, object.json, why);
         if (readiness == READINESS_FAILED ||
             (readiness != READINESS_READY && park_now(dependents->run) >= dependents->plan.deadline))
                 return false;
@@ -374,7 +374,7 @@ static int ask_how_it_is(struct dependents *dependents, struct dependent *depend
         if (took > SLOW_USEC)
                 dependents->server.slow_usec += took;
         if (error->failure == KUBE_FAILURE_NONE)
-                readiness = judge(dependents, dependent, answer.response.body, why);
+                readiness = judge_readiness(dependents, dependent, answer.response.body, why);
         note_look(dependents, dependent, readiness, why);
         return 0;
 }
@@ -383,7 +383,7 @@ static int wait_for_one(struct dependents *dependents, struct dependent *depende
 {
         int r;
 
-        if (look_in_store(dependents, dependent))
+        if (look_for_readiness(dependents, dependent))
                 return 0;
         dependents->server.asked = park_now(dependents->run);
         r = dependents_resolve(dependents, dependent);

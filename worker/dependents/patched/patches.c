@@ -147,7 +147,7 @@ static int check_all(struct dependents *dependents)
 /* ---- the list on the owner */
 
 /* One whose kind is unknown at the moment stays in the list as it is. */
-static bool is_wanted(const struct dependents *dependents, const struct dependent *dependent)
+static bool is_patch_wanted(const struct dependents *dependents, const struct dependent *dependent)
 {
         const struct dependent *wanted = dependent_list_find(&dependents->wanted, dependent);
 
@@ -156,7 +156,7 @@ static bool is_wanted(const struct dependents *dependents, const struct dependen
 
 /* Writes the list of patched objects: those of the answer, and those not given up yet. 0; -EAGAIN: others have written to the
  * object, and all begins again; another negative: it cannot be sent, or the run has ended. */
-static int record(struct dependents *dependents) _suspends_
+static int record_patched(struct dependents *dependents) _suspends_
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_text_ struct text list = TEXT_EMPTY, body = TEXT_EMPTY;
@@ -167,7 +167,8 @@ static int record(struct dependents *dependents) _suspends_
                 if (dependents->wanted.item[i].resource.plural)
                         dependent_record_add(&list, &dependents->wanted.item[i]);
         for (size_t i = 0; i < dependents->known.count; i++)
-                if (!dependents->known.item[i].settled && !is_wanted(dependents, &dependents->known.item[i]))
+                if (!dependents->known.item[i].settled &&
+                    !is_patch_wanted(dependents, &dependents->known.item[i]))
                         dependent_record_add(&list, &dependents->known.item[i]);
         text_json(&body,
                   "{\"metadata\":{\"uid\":?,\"resourceVersion\":?,\"annotations\":{?:", run->order->uid,
@@ -188,12 +189,12 @@ static int record(struct dependents *dependents) _suspends_
                        : 0;
 }
 
-static int remember(struct dependents *dependents) _suspends_
+static int remember_patched(struct dependents *dependents) _suspends_
 {
         for (size_t i = 0; i < dependents->wanted.count; i++)
                 if (dependents->wanted.item[i].resource.plural &&
                     !dependent_list_has(&dependents->known, &dependents->wanted.item[i]))
-                        return record(dependents);
+                        return record_patched(dependents);
         return 0;
 }
 
@@ -203,7 +204,7 @@ static int forget(struct dependents *dependents) _suspends_
 
         for (size_t i = 0; i < dependents->known.count; i++)
                 if (dependents->known.item[i].settled && run->object.json && !run_is_of_deletion(run))
-                        return record(dependents);
+                        return record_patched(dependents);
         return 0;
 }
 
@@ -337,7 +338,7 @@ static void tell_kept(const struct dependents *dependents, const struct dependen
                     confidential_words(secret, error, words, sizeof(words)));
 }
 
-static int take_written(struct dependents *dependents, struct dependent *dependent,
+static int take_patched(struct dependents *dependents, struct dependent *dependent,
                         const struct kube_response *response)
 {
         const struct kube_error *error = &response->error;
@@ -383,7 +384,7 @@ static int write_patch(struct dependents *dependents, struct dependent *dependen
         r = dependent_body_for(wanted, look->view.uid, NULL, &bound);
         if (r >= 0)
                 r = dependents_ask(dependents, dependent, DEPENDENTS_APPLIES, &bound, &answer);
-        return r < 0 ? r : take_written(dependents, dependent, &answer.response);
+        return r < 0 ? r : take_patched(dependents, dependent, &answer.response);
 }
 
 static int take_to_patch(struct dependents *dependents, struct dependent *dependent,
@@ -448,7 +449,7 @@ static bool is_left_out(const struct dependents *dependents, const struct depend
         if (dependents->drop)
                 return dependent->release;
         return run->action != ACTION_RECONCILE || run->answer.patches_text.start
-                       ? !is_wanted(dependents, dependent)
+                       ? !is_patch_wanted(dependents, dependent)
                        : !is_named(run, dependent);
 }
 
@@ -462,7 +463,7 @@ static int write_wanted(struct dependents *dependents, struct dependent *depende
         return r <= 0 ? r : look_before_patch(dependents, dependent);
 }
 
-static int give_up(struct dependents *dependents, struct dependent *dependent) _suspends_
+static int give_patch_up(struct dependents *dependents, struct dependent *dependent) _suspends_
 {
         return dependents->failed.count == 0 && is_left_out(dependents, dependent)
                        ? write_wanted(dependents, dependent)
@@ -476,12 +477,12 @@ static int write_all(struct dependents *dependents) _suspends_
         if (r >= 0)
                 r = check_all(dependents);
         if (r >= 0)
-                r = remember(dependents);
+                r = remember_patched(dependents);
         if (r >= 0)
                 r = dependents_each(dependents, &dependents->wanted, false, write_wanted);
         if (r >= 0 && dependents->failed.count == 0) {
                 dependents->pruning = true;
-                r = dependents_each(dependents, &dependents->known, true, give_up);
+                r = dependents_each(dependents, &dependents->known, true, give_patch_up);
         }
         if (r >= 0)
                 r = forget(dependents);

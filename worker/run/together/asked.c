@@ -147,7 +147,7 @@ bool asked_is_feared(const struct run *run)
         return find_feared(run) != NULL;
 }
 
-static void remember(const struct run *run)
+static void remember_asked(const struct run *run)
 {
         struct worker_watch *watch = run->watch;
 
@@ -228,7 +228,7 @@ void asked_settle(struct asked **first, bool by_itself, enum asked_end end, cons
                 if (count > 1)
                         tell_loss(asked->run->watch, count, why, last_line);
                 else
-                        remember(asked->run);
+                        remember_asked(asked->run);
         }
         if (count > 1)
                 end_sent(first, ASKED_LOST, why);
@@ -249,7 +249,7 @@ void asked_settle_unclear(struct asked **first, bool had_others, const char *why
         for (const struct asked *asked = *first; asked; asked = asked->next)
                 if (asked->id > 0) {
                         watch = asked->run->watch;
-                        remember(asked->run);
+                        remember_asked(asked->run);
                 }
         if (!watch)
                 return;
