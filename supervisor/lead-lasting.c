@@ -140,7 +140,7 @@ struct writer {
         struct supervisor *supervisor;
         struct text text;
         const char *watch;
-        bool is_full;
+        enum lasting_left_out left_out;
 };
 
 /* false: there is no place for it. */
@@ -153,7 +153,10 @@ static bool write_lasting_line(struct writer *writer, const struct lasting *line
                 return true;
         writer->text.size = before;
         writer->text.data[before] = '\0';
-        writer->is_full = true;
+        if (line->kind == LASTING_UNINSTALL || line->kind == LASTING_PAUSE)
+                writer->left_out = LEFT_OUT_ORDERS;
+        else if (writer->left_out == LEFT_OUT_NOTHING)
+                writer->left_out = LEFT_OUT_OTHERS;
         return false;
 }
 
@@ -168,12 +171,10 @@ static size_t reason_size(const struct controller *controller)
         return size < REASON_MAX ? size : REASON_MAX;
 }
 
-/* false: there is no place for all of them. */
-static bool write_orders(struct writer *writer)
+static void write_orders(struct writer *writer)
 {
         const struct controller *controller = &writer->supervisor->controller;
         size_t size = reason_size(controller);
-        bool fits = true;
 
         if (controller->uninstall.active)
                 write_lasting_line(writer, &(struct lasting){.kind = LASTING_UNINSTALL,
@@ -186,14 +187,12 @@ static bool write_orders(struct writer *writer)
                         continue;
                 snprintf(reason, size + 1, "%s", watch->pause_reason ? watch->pause_reason : "");
                 utf8_clean(reason);
-                fits = write_lasting_line(writer, &(struct lasting){.kind = LASTING_PAUSE,
-                                                                    .watch = watch->config->name,
-                                                                    .since = watch->paused_realtime,
-                                                                    .user = watch->paused_by,
-                                                                    .reason = reason}) &&
-                       fits;
+                write_lasting_line(writer, &(struct lasting){.kind = LASTING_PAUSE,
+                                                             .watch = watch->config->name,
+                                                             .since = watch->paused_realtime,
+                                                             .user = watch->paused_by,
+                                                             .reason = reason});
         }
-        return fits;
 }
 
 static bool write_run(struct writer *writer, const struct assignment *given)
@@ -271,13 +270,13 @@ static int write_crashes(struct writer *writer)
 
 /* ---- to the lease process */
 
-static void tell_full(struct supervisor_lasting *lasting, bool is_full)
+static void tell_left_out(struct supervisor_lasting *lasting, enum lasting_left_out left_out)
 {
-        if (is_full && !lasting->is_full)
+        if (left_out != LEFT_OUT_NOTHING && lasting->left_out == LEFT_OUT_NOTHING)
                 log_warning(
                         "the leader record is full: not all pauses, or objects over which the operator has crashed, are in it. "
                         "Another replica that leads does not know of the others");
-        lasting->is_full = is_full;
+        lasting->left_out = left_out;
 }
 
 /* is_over: nothing runs any more, and what a run has done to us is known. */
@@ -288,7 +287,7 @@ static int send_lasting(struct supervisor *supervisor, bool always, bool is_over
         _cleanup_free_ char *lines = NULL;
         int r;
 
-        lasting->lacks_orders = !write_orders(&writer);
+        write_orders(&writer);
         if (!is_over) {
                 write_runs(&writer, true);
                 write_runs(&writer, false);
@@ -299,7 +298,7 @@ static int send_lasting(struct supervisor *supervisor, bool always, bool is_over
         text_done(&writer.text);
         if (r < 0 || !lines)
                 return r < 0 ? r : -ENOMEM;
-        tell_full(lasting, writer.is_full);
+        tell_left_out(lasting, writer.left_out);
         lasting->is_due = lasting->is_ordered = false;
         if (!always && lasting->sent && strcmp(lines, lasting->sent) == 0)
                 return 0;

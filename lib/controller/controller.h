@@ -133,7 +133,7 @@ struct controller_effects {
         /* Questions. */
         bool (*has_time)(const void *userdata); /* this turn goes on */
         /* Whether the RUN may leave; if not now, controller_settle() must be called once it may. */
-        bool (*may_leave)(void *userdata, const struct worker *worker, struct assignment *given);
+        bool (*may_leave)(void *userdata, struct assignment *given);
         bool (*has_room)(const void *userdata, const struct watch *watch); /* its watcher reads on */
         uint64_t (*random)(void *userdata);
 };

@@ -78,7 +78,7 @@ uint64_t lasting_order(struct supervisor *supervisor)
         return lasting->serial + 1;
 }
 
-bool lasting_may_leave(void *userdata, const struct worker *worker _unused_, struct assignment *given)
+bool lasting_may_leave(void *userdata, struct assignment *given)
 {
         struct supervisor *supervisor = userdata;
         struct supervisor_lasting *lasting = &supervisor->lead.lasting;

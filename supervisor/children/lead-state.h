@@ -10,7 +10,8 @@
 struct assignment;
 struct child_slot;
 struct supervisor;
-struct worker;
+
+enum lasting_left_out { LEFT_OUT_NOTHING, LEFT_OUT_OTHERS, LEFT_OUT_ORDERS };
 
 struct supervisor_lasting { /* supervisor/lead-lasting.h */
         char *kept; /* lines that are not ours to change: of other releases, and of watches that are not configured */
@@ -22,8 +23,7 @@ struct supervisor_lasting { /* supervisor/lead-lasting.h */
         bool is_ordered; /* ... and somebody waits for it to be written */
         uint64_t
                 names_until; /* CLOCK_BOOTTIME: each run is named; 0: what was in flight when the last leader ended is known */
-        bool is_full;      /* not all of it could be sent; told */
-        bool lacks_orders; /* ... nor all orders */
+        enum lasting_left_out left_out; /* since the record has no place for it; logged */
 };
 
 struct supervisor_lead {
@@ -45,7 +45,7 @@ struct supervisor_lead {
 };
 
 /* An effect of the controller: a RUN that has to be named waits until the record has it. */
-bool lasting_may_leave(void *userdata, const struct worker *worker, struct assignment *given);
+bool lasting_may_leave(void *userdata, struct assignment *given);
 void lasting_is_due(
         struct supervisor *supervisor); /* something has changed that need not be written at once */
 /* An order was carried out: it may be confirmed once `recorded` is this number, or more. 0: at once. */

@@ -28,7 +28,7 @@ int order_recorded(struct control_peer *peer)
         if (peer->order.serial == 0 || peer->order.serial > peer->supervisor->lead.lasting.recorded)
                 return 0;
         answer.size = strlen(answer.data);
-        r = peer->supervisor->lead.lasting.lacks_orders
+        r = peer->supervisor->lead.lasting.left_out == LEFT_OUT_ORDERS
                     ? peer_refuse(
                               peer,
                               "the order is carried out, but the leader record has no place for all orders: another "

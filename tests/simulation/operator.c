@@ -219,8 +219,7 @@ static bool has_time(const void *userdata)
 }
 
 /* As with one replica: nothing waits for a leader record. */
-static bool may_leave(void *userdata _unused_, const struct worker *worker _unused_,
-                      struct assignment *given _unused_)
+static bool may_leave(void *userdata _unused_, struct assignment *given _unused_)
 {
         return true;
 }

@@ -439,7 +439,7 @@ static bool leaves_now(struct worker *worker, struct assignment *given)
 {
         const struct controller *controller = worker->controller;
 
-        if (!controller->effects->may_leave(controller->userdata, worker, given)) {
+        if (!controller->effects->may_leave(controller->userdata, given)) {
                 if (!given->aside && controller->config->window > 1)
                         step_aside(worker, given);
                 return false;
