@@ -58,23 +58,14 @@ static void make_room(struct supervisor *supervisor)
 
 /* ---- queries */
 
-static int send_status(struct control_peer *peer)
+/* Watchers that do not answer in time are shown as they were last heard. */
+static int try_status(struct control_peer *peer, enum answer_try when)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
-        peer->missing = 0;
-        peer->patient = sd_event_source_disable_unref(peer->patient);
+        if (peer->pending.missing > 0 && when != TRY_AT_DEADLINE)
+                return 0;
         return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : peer_send(peer, &json);
-}
-
-/* Watchers that do not answer in time are shown as they were last heard. */
-static int on_control_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct control_peer *peer = userdata;
-
-        if (send_status(peer) < 0)
-                peer_free(peer);
-        return 0;
 }
 
 /* Only the watchers know how many objects there are, and up to which version. */
@@ -84,22 +75,18 @@ static int answer_status(struct control_peer *peer, const struct message_query *
         struct supervisor *supervisor = peer->supervisor;
         struct message_ask ask = {.serial = ++supervisor->control.serial};
 
-        peer->asked = ask.serial;
-        peer->missing = 0;
+        peer->pending.serial = ask.serial;
         FOREACH_WATCH(each, &supervisor->controller)
                 if (child_of(each)->process.channel && child_of(each)->process.state == CHILD_RUNNING &&
                     channel_send(child_of(each)->process.channel, MESSAGE_ASK, &ask) >= 0)
-                        peer->missing++;
-        if (peer->missing == 0 || peer->patient)
-                return peer->missing == 0 ? send_status(peer) : 0;
-        return sd_event_add_time_relative(supervisor->event, &peer->patient, CLOCK_MONOTONIC, PATIENCE_USEC,
-                                          1, on_control_patience_over, peer);
+                        peer->pending.missing++;
+        return peer->pending.missing == 0 ? try_status(peer, TRY_AT_DEADLINE)
+                                          : peer_await(peer, try_status, PATIENCE_USEC);
 }
 
 int control_take_position(struct watch *watch, const struct message_position *position)
 {
         struct supervisor *supervisor = supervisor_of(watch);
-        struct control_peer *next;
 
         watch->objects = position->objects;
         if (text_replace(&watch_place_of(watch)->missing_namespaces, position->missing_namespaces) < 0 ||
@@ -108,12 +95,10 @@ int control_take_position(struct watch *watch, const struct message_position *po
         if (watch->synced && position->resource_version[0] &&
             text_replace(&watch->resource_version, position->resource_version) < 0)
                 return -ENOMEM;
-        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
-                next = peer->next;
-                if (peer->asked == position->serial && peer->missing > 0 && --peer->missing == 0 &&
-                    send_status(peer) < 0)
-                        peer_free(peer);
-        }
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next)
+                if (peer->pending.serial == position->serial && peer->pending.missing > 0)
+                        peer->pending.missing--;
+        turn_settle_soon(supervisor);
         return 0;
 }
 
@@ -214,6 +199,28 @@ static int refuse_list(struct control_peer *peer, const char *name)
         return error.failed ? -ENOMEM : peer_refuse(peer, error.data);
 }
 
+static int on_control_idle(sd_event_source *source _unused_, void *userdata)
+{
+        turn_is(userdata, "list");
+        peers_try(userdata, TRY_WHEN_IDLE);
+        turn_settle_soon(userdata);
+        return 0;
+}
+
+static int try_listing(struct control_peer *peer, enum answer_try when)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        int r;
+
+        if (when == TRY_AT_TURN_END)
+                return turn_when_idle(supervisor, &supervisor->control.list_source, on_control_idle);
+        r = turn_is_spent(supervisor) ? 0 : listing_continue(peer->pending.listing);
+        if (r == 0 || r == -ENOMEM)
+                return r;
+        return r < 0 ? peer_refuse(peer, "the ledger cannot be read")
+                     : peer_send(peer, listing_document(peer->pending.listing));
+}
+
 /* STATE WATCH NAMESPACE, the last two "" for all. */
 static int answer_list(struct control_peer *peer, const struct message_query *query,
                        struct watch *watch _unused_)
@@ -221,67 +228,19 @@ static int answer_list(struct control_peer *peer, const struct message_query *qu
         const char *name = query->argument[1].value;
         int r;
 
-        if (peer->listing)
-                return -EPROTO; /* it has not waited for the answer */
         if (name[0] && !watch_find(&peer->supervisor->controller, name))
                 return refuse_watch(peer, name);
         r = listing_new(peer->supervisor, query->argument[0].value, name, query->argument[2].value,
-                        &peer->listing);
+                        &peer->pending.listing);
         if (r == -EINVAL)
                 return refuse_list(peer, query->argument[0].value);
         turn_settle_soon(peer->supervisor);
-        return r;
-}
-
-static int peer_go_on(struct control_peer *peer)
-{
-        int r = listing_continue(peer->listing);
-
-        if (r == 0)
-                return 0;
-        r = r == -ENOMEM ? r
-            : r < 0      ? peer_refuse(peer, "the ledger cannot be read")
-                         : peer_send(peer, listing_document(peer->listing));
-        listing_free(peer->listing);
-        peer->listing = NULL;
-        return r;
-}
-
-static int on_control_idle(sd_event_source *source _unused_, void *userdata)
-{
-        struct supervisor *supervisor = userdata;
-        struct control_peer *next;
-
-        turn_is(supervisor, "list");
-        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
-                next = peer->next;
-                if (peer->listing && !turn_is_spent(supervisor) && peer_go_on(peer) < 0)
-                        peer_free(peer);
-        }
-        turn_settle_soon(supervisor);
-        return 0;
-}
-
-/* Orders that the leader record has by now. */
-static void confirm_orders(struct supervisor *supervisor)
-{
-        struct control_peer *next;
-
-        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
-                next = peer->next;
-                if (order_recorded(peer) < 0)
-                        peer_free(peer);
-        }
+        return r < 0 ? r : peer_await(peer, try_listing, 0);
 }
 
 void control_continue(struct supervisor *supervisor)
 {
-        confirm_orders(supervisor);
-        for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next)
-                if (peer->listing) {
-                        (void)turn_when_idle(supervisor, &supervisor->control.list_source, on_control_idle);
-                        return;
-                }
+        peers_try(supervisor, TRY_AT_TURN_END);
 }
 
 static int answer_from_ledger(struct control_peer *peer, const struct message_query *query,
@@ -359,6 +318,8 @@ static int on_peer_message(struct channel *channel _unused_, struct message **me
         peer_put_first(peer);
         if ((*message)->type != MESSAGE_QUERY)
                 return -EPROTO;
+        if (peer->pending.try)
+                return -EPROTO; /* it has not waited for the answer */
         if (peer->is_ours)
                 return peer_refuse(peer, "the operator takes no orders from processes that it has started, "
                                          "handlers included");

@@ -20,57 +20,41 @@
 
 /* ---- confirmation */
 
-int order_recorded(struct control_peer *peer)
+static int try_order(struct control_peer *peer, enum answer_try when)
 {
-        struct text answer = {.data = peer->order.answer};
-        int r;
-
-        if (peer->order.serial == 0 || peer->order.serial > peer->supervisor->lead.lasting.recorded)
-                return 0;
-        answer.size = strlen(answer.data);
-        r = peer->supervisor->lead.lasting.left_out == LEFT_OUT_ORDERS
-                    ? peer_refuse(
-                              peer,
-                              "the order is carried out, but the leader record has no place for all orders: another "
-                              "replica that leads may not know of it")
-                    : peer_send(peer, &answer);
-        peer_drop_order(peer);
-        return r;
-}
-
-static int on_order_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct control_peer *peer = userdata;
+        const struct supervisor_lead *lead = &peer->supervisor->lead;
+        struct text answer = {.data = peer->pending.order, .size = strlen(peer->pending.order)};
         _cleanup_text_ struct text why = TEXT_EMPTY;
-        const char *trouble = peer->supervisor->lead.trouble;
 
+        if (peer->pending.serial <= lead->lasting.recorded)
+                return lead->lasting.left_out == LEFT_OUT_ORDERS
+                               ? peer_refuse(
+                                         peer,
+                                         "the order is carried out, but the leader record has no place for all orders: another "
+                                         "replica that leads may not know of it")
+                               : peer_send(peer, &answer);
+        if (when != TRY_AT_DEADLINE)
+                return 0;
         text_printf(
                 &why,
                 "the order is carried out, but the leader record could not be written so far%s%s: until it is (this replica "
                 "goes on trying), another replica that leads does not know of the order",
-                trouble[0] ? ": " : "", trouble);
-        peer_drop_order(peer);
-        if (why.failed || peer_refuse(peer, why.data) < 0)
-                peer_free(peer);
-        return 0;
+                lead->trouble[0] ? ": " : "", lead->trouble);
+        return why.failed ? -ENOMEM : peer_refuse(peer, why.data);
 }
 
 /* Takes what the text has. */
 static int confirm(struct control_peer *peer, struct text *answer)
 {
-        struct supervisor *supervisor = peer->supervisor;
-        uint64_t serial = lasting_order(supervisor);
+        uint64_t serial = lasting_order(peer->supervisor);
 
         if (serial == 0)
                 return peer_send(peer, answer);
-        if (peer->order.serial > 0)
-                return -EPROTO; /* it has not waited for the answer */
-        peer->order.answer = text_take(answer);
-        if (!peer->order.answer)
+        peer->pending.order = text_take(answer);
+        if (!peer->pending.order)
                 return -ENOMEM;
-        peer->order.serial = serial;
-        return sd_event_add_time_relative(supervisor->event, &peer->order.patient, CLOCK_MONOTONIC,
-                                          ORDER_PATIENCE_USEC, 0, on_order_patience_over, peer);
+        peer->pending.serial = serial;
+        return peer_await(peer, try_order, ORDER_PATIENCE_USEC);
 }
 
 static int confirm_done(struct control_peer *peer)

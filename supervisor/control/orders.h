@@ -16,6 +16,3 @@ int order_release_finalizer(struct control_peer *peer, const struct message_quer
 int order_uninstall(struct control_peer *peer, const struct message_query *query, struct watch *watch);
 int order_uninstall_cancel(struct control_peer *peer, const struct message_query *query,
                            struct watch *watch);
-
-int order_recorded(
-        struct control_peer *peer); /* the record has more than before: maybe its order is confirmed now */

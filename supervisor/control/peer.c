@@ -25,26 +25,53 @@ void peer_take_out(struct control_peer *peer)
                 *place = peer->next;
 }
 
+static void drop_pending(struct control_peer *peer)
+{
+        sd_event_source_disable_unref(peer->pending.deadline);
+        free(peer->pending.order);
+        listing_free(peer->pending.listing);
+        peer->pending = (struct pending_answer){.try = NULL};
+}
+
 void peer_free(struct control_peer *peer)
 {
         peer_take_out(peer);
         peer->supervisor->control.count--;
-        sd_event_source_disable_unref(peer->patient);
-        peer_drop_order(peer);
-        listing_free(peer->listing);
+        drop_pending(peer);
         channel_free(peer->channel);
         free(peer);
 }
 
-void peer_drop_order(struct control_peer *peer)
+/* ---- answers */
+
+static int on_answer_deadline(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        peer->order.serial = 0;
-        free(peer->order.answer);
-        peer->order.answer = NULL;
-        peer->order.patient = sd_event_source_disable_unref(peer->order.patient);
+        struct control_peer *peer = userdata;
+
+        if (peer->pending.try(peer, TRY_AT_DEADLINE) < 0)
+                peer_free(peer);
+        return 0;
 }
 
-/* ---- answers */
+int peer_await(struct control_peer *peer, int (*try)(struct control_peer *peer, enum answer_try when),
+               uint64_t usec)
+{
+        peer->pending.try = try;
+        return usec == 0 ? 0
+                         : sd_event_add_time_relative(peer->supervisor->event, &peer->pending.deadline,
+                                                      CLOCK_MONOTONIC, usec, 1, on_answer_deadline, peer);
+}
+
+void peers_try(struct supervisor *supervisor, enum answer_try when)
+{
+        struct control_peer *next;
+
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
+                next = peer->next;
+                if (peer->pending.try && peer->pending.try(peer, when) < 0)
+                        peer_free(peer);
+        }
+}
 
 int peer_send(struct control_peer *peer, const struct text *document)
 {
@@ -64,6 +91,7 @@ int peer_send(struct control_peer *peer, const struct text *document)
                 r = channel_send(peer->channel, MESSAGE_REPLY, &reply);
                 offset += reply.body_size;
         } while (r >= 0 && offset < document->size);
+        drop_pending(peer);
         return r;
 }
 
@@ -76,5 +104,6 @@ int peer_refuse(struct control_peer *peer, const char *error)
 {
         struct message_reply reply = {.error = error, .body = "", .last = true};
 
+        drop_pending(peer);
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
 }

@@ -8,29 +8,39 @@
 #include "base/text.h"
 #include "ipc/channel.h"
 
+struct control_peer;
 struct supervisor;
+
+enum answer_try { TRY_AT_TURN_END, TRY_WHEN_IDLE, TRY_AT_DEADLINE };
+
+/* An answer that cannot be given at once. A peer has one at most. */
+struct pending_answer {
+        int (*try)(struct control_peer *peer,
+                   enum answer_try when); /* sends it, if it can; NULL: none is pending */
+        sd_event_source *deadline;
+        uint64_t serial;         /* of what the watchers were asked, or of the order in the leader record */
+        size_t missing;          /* watchers that have not said yet what they were asked */
+        char *order;             /* the answer to an order that is carried out */
+        struct listing *listing; /* the answer is being made */
+};
 
 struct control_peer {
         struct control_peer *next;
         struct supervisor *supervisor;
         struct channel *channel;
         uid_t uid;
-        bool is_ours;             /* a process that descends from us, or may: it is refused */
-        uint64_t asked;           /* serial of what the watchers were asked for its sake */
-        size_t missing;           /* watchers that have not answered that */
-        sd_event_source *patient; /* till then it waits */
-        struct listing *listing;  /* the answer that is being made for it */
-        struct {                  /* an order that was carried out, and is not in the leader record yet */
-                uint64_t serial;  /* 0: none */
-                char *answer;
-                sd_event_source *patient;
-        } order;
+        bool is_ours; /* a process that descends from us, or may: it is refused */
+        struct pending_answer pending;
 };
 
+/* What is sent is the answer: nothing is pending then. */
 int peer_send(struct control_peer *peer, const struct text *document);
 int peer_send_done(struct control_peer *peer); /* {} */
 int peer_refuse(struct control_peer *peer, const char *error);
-void peer_drop_order(struct control_peer *peer); /* it was confirmed, or will not be */
+/* usec: until it must be answered, whatever is missing; 0 if there is no such time. */
+int peer_await(struct control_peer *peer, int (*try)(struct control_peer *peer, enum answer_try when),
+               uint64_t usec);
+void peers_try(struct supervisor *supervisor, enum answer_try when);
 
 /* The list of all is in the order in which they were last heard. */
 void peer_put_first(struct control_peer *peer);
