@@ -46,14 +46,14 @@ static int trim_credential(struct credential *credential)
         if (credential->source.exec.command) {
                 r = sys_set_subreaper(); /* nothing that it leaves behind outlives it */
                 return r >= 0 ? 0
-                              : child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                              : child_fatal(credential->child, EXIT_CODE_SOFTWARE,
                                             "it cannot watch over its plugin: %s", strerror(-r));
         }
         r = close_in("the credential process", path, NULL,
                      &(struct sandbox){.local = !asks, .connects = asks, .threads = asks, .code = true});
         if (r < 0)
-                return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                   "it cannot give up its rights: %s", strerror(-r));
+                return child_fatal(credential->child, EXIT_CODE_SOFTWARE, "it cannot give up its rights: %s",
+                                   strerror(-r));
         credential->closed_in = true;
         return 0;
 }
@@ -113,7 +113,7 @@ int credential_reload(struct credential *credential, bool asked)
 
         handlers_refresh(credential);
         if (r == -EPERM && asked) /* the server does not take the old one any more */
-                return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                return child_fatal(credential->child, EXIT_CODE_SOFTWARE,
                                    "the server refuses the credential, and there is a new one: %s",
                                    error_message(&error));
         if (r < 0) {
@@ -157,7 +157,7 @@ int credential_begin(struct credential *credential)
         int r = load_kubeconfig(credential, &credential->source, &error);
 
         if (r < 0)
-                return child_fatal(child, exit_code_for(r, EXIT_CODE_CONFIGURATION), NULL, NULL, "%s",
+                return child_fatal(child, exit_code_for(r, EXIT_CODE_CONFIGURATION), "%s",
                                    error_message(&error));
         if (credential->source.insecure)
                 log_warning(

@@ -43,7 +43,7 @@ static int run_in(struct credential *credential, uint64_t usec)
 static int give_up_credential(struct credential *credential, const char *why)
 {
         return child_fatal(
-                credential->child, EXIT_CODE_NO_PERMISSION, NULL, NULL,
+                credential->child, EXIT_CODE_NO_PERMISSION,
                 "there is no credential, and the watches' deadline is over: the plugin %s has failed %u "
                 "%s: %s",
                 credential->source.exec.command, credential->plugin_failures,
@@ -130,8 +130,7 @@ static void on_plugin_done(struct plugin_credential *brought, const char *why, v
 
         plugin_free(plugin);
         if (r < 0 && !credential->child->stopping)
-                child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                            "the credential cannot be handed out");
+                child_fatal(credential->child, EXIT_CODE_SOFTWARE, "the credential cannot be handed out");
 }
 
 /* ---- start and end */
@@ -148,8 +147,7 @@ int renew_run(struct credential *credential)
         if (r >= 0)
                 return 0;
         if (credential->serial == 0 && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
-                return child_fatal(credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s",
-                                   error_message(&error));
+                return child_fatal(credential->child, EXIT_CODE_CONFIGURATION, "%s", error_message(&error));
         return renewal_failed(credential, error_message(&error));
 }
 

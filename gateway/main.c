@@ -75,21 +75,20 @@ static int gateway_set_up(struct gateway *gateway, const struct message_config_g
 
                 if (gateway->server.listen_fd == -EADDRINUSE)
                         code = EXIT_CODE_SOFTWARE; /* until the other one has gone */
-                return child_fatal(&gateway->child, code, NULL, NULL, "gateway.listen: %s",
-                                   error_message(&error));
+                return child_fatal(&gateway->child, code, "gateway.listen: %s", error_message(&error));
         }
         if (config->certificate_file[0] && tls_start(config->certificate_file, config->key_file, &error) < 0)
-                return child_fatal(&gateway->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "gateway.tls: %s",
+                return child_fatal(&gateway->child, EXIT_CODE_CONFIGURATION, "gateway.tls: %s",
                                    error_message(&error));
         r = gateway_server_start(&gateway->server, gateway->child.event, &gateway->report,
                                  gateway->token_file);
         if (r < 0)
-                return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
         r = trim_gateway(gateway, config);
         if (r < 0)
-                return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                   "it cannot give up its rights: %s", strerror(-r));
+                return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, "it cannot give up its rights: %s",
+                                   strerror(-r));
         return 1;
 }
 

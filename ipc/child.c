@@ -403,12 +403,10 @@ void child_exit(struct child *child, int exit_code)
         sd_event_exit(child->event, exit_code);
 }
 
-int child_fatal(struct child *child, int exit_code, const char *watch, const char *key, const char *format,
-                ...)
+int child_fatal(struct child *child, int exit_code, const char *format, ...)
 {
         char reason[TEXT_MAX];
-        struct message_fatal fatal = {
-                .exit_code = (uint64_t)exit_code, .reason = reason, .watch = watch, .key = key};
+        const struct message_fatal fatal = {.exit_code = (uint64_t)exit_code, .reason = reason};
         va_list arguments;
 
         assert(exit_code != EXIT_CODE_OK);

@@ -61,7 +61,5 @@ void child_beat(struct child *child);
 int child_send(struct child *child, enum message_type type, const void *fields);
 /* Ends the loop with this exit code. */
 void child_exit(struct child *child, int exit_code);
-/* Tells the supervisor why (FATAL; it does the logging) and ends the loop with this exit code. watch and key
- * may be NULL. Returns -ECANCELED, so that callbacks can `return child_fatal(...)`. */
-int child_fatal(struct child *child, int exit_code, const char *watch, const char *key, const char *format,
-                ...) _printf_(5, 6);
+/* Tells the supervisor why (FATAL; it does the logging) and ends the loop with this exit code. Returns -ECANCELED, so that callbacks can `return child_fatal(...)`. */
+int child_fatal(struct child *child, int exit_code, const char *format, ...) _printf_(3, 4);

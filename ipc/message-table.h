@@ -277,13 +277,11 @@
 /* I am alive, and this is what I counted since my start (names as in metrics, snake_case). */
 #define MESSAGE_heartbeat_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) LIST(counter, counter)
 
-/* I am about to exit with this code. The reason is one line for the person on call; watch and key where one
- * is to blame, else "". blameless: what I was busy with has nothing to do with it. */
+/* I am about to exit with this code. The reason is one line for the person on call. blameless: what I was busy
+ * with has nothing to do with it. */
 #define MESSAGE_fatal_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
-        STR(watch)                                                                                          \
-        STR(key)                                                                                            \
         BOOL(blameless)
 
 /* A process other than the supervisor has sent me SIGTERM. I go on; the supervisor knows whether that is a

@@ -24,7 +24,7 @@ static uint64_t fifteenths(const struct lease *lease, unsigned count)
 
 static int no_timer(const struct lease *lease, int status)
 {
-        return child_fatal(lease->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for the lease: %s",
+        return child_fatal(lease->child, EXIT_CODE_SOFTWARE, "no timer for the lease: %s",
                            strerror(-status));
 }
 
@@ -179,7 +179,7 @@ static void take_record(struct lease *lease, const struct kube_response *respons
                 answer->claim = record.claim;
         free(lease->rest);
         lease->rest = record.rest;
-        /* Somebody has changed what is ours to say. */
+        /* Somebody has changed our lines of the record: they are written again. */
         if (is_read && lease->lasting && strcmp(lease->lasting, lease->rest ? lease->rest : "") != 0)
                 election_note(&lease->election, clock_boottime_usec());
 }
@@ -383,10 +383,10 @@ static void carry_on(struct lease *lease)
                 arm(lease, &lease->wake, at, on_wake);
         tell(lease);
         if (lease->has_led && !lease->leaves && now >= lease->heard_until)
-                child_fatal(lease->child, EXIT_CODE_LEAD_LOST, NULL, NULL,
+                child_fatal(lease->child, EXIT_CODE_LEAD_LOST,
                             "the lead is over, or the supervisor does not hear that it was renewed");
         if (election->is_superseded)
-                child_fatal(lease->child, EXIT_CODE_LEAD_LOST, NULL, NULL, "%s", trouble(lease));
+                child_fatal(lease->child, EXIT_CODE_LEAD_LOST, "%s", trouble(lease));
 }
 
 static void election_begin(struct lease *lease)
@@ -396,8 +396,7 @@ static void election_begin(struct lease *lease)
         int r = sd_id128_randomize(&life);
 
         if (r < 0) {
-                child_fatal(lease->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no random number: %s",
-                            strerror(-r));
+                child_fatal(lease->child, EXIT_CODE_SOFTWARE, "no random number: %s", strerror(-r));
                 return;
         }
         snprintf(self.name, sizeof(self.name), "%s", lease->config->member);

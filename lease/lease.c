@@ -19,8 +19,8 @@ static void on_unusable(const char *reason, void *userdata)
 {
         const struct lease *lease = userdata;
 
-        child_fatal(lease->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                    "no request can be sent to the API server: %s", reason);
+        child_fatal(lease->child, EXIT_CODE_SOFTWARE, "no request can be sent to the API server: %s",
+                    reason);
 }
 
 static int on_lease_config(struct child *child, struct message **config)
@@ -49,13 +49,13 @@ static int on_lease_config(struct child *child, struct message **config)
                  lease->config->operator_name);
         r = kube_client_new(child->event, user_agent, &lease->client);
         if (r < 0)
-                return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL, "cannot start: %s", strerror(-r));
+                return child_fatal(child, EXIT_CODE_SOFTWARE, "cannot start: %s", strerror(-r));
         kube_client_on_unusable(lease->client, on_unusable, lease);
         kube_client_on_warning(lease->client, on_warning, lease);
         r = close_in_client("the lease process", NULL);
         if (r < 0)
-                return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                   "it cannot drop its privileges: %s", strerror(-r));
+                return child_fatal(child, EXIT_CODE_SOFTWARE, "it cannot drop its privileges: %s",
+                                   strerror(-r));
         return 1;
 }
 

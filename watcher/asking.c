@@ -14,8 +14,8 @@ void asking_start(struct watcher *watcher, const char *name, void (*entry)(void 
 {
         *ret = NULL;
         if (fiber_start(watcher->fibers, name, entry, userdata, ret) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory to ask the API server (%s)", name);
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory to ask the API server (%s)",
+                            name);
 }
 
 static bool is_to_end(const struct watcher *watcher)
@@ -36,8 +36,7 @@ int asking_pause(struct watcher *watcher, uint64_t usec, struct fiber **sleeper)
         int r = fiber_sleep_at_most(usec, "its next attempt", sleeper ? sleeper : &own);
 
         if (r < 0 && r != -ECANCELED)
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                   "no memory for a timer");
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory for a timer");
         return is_to_end(watcher) ? -ECANCELED : r;
 }
 
@@ -45,8 +44,8 @@ int asking_failed(struct watcher *watcher, int status)
 {
         if (status == -ECANCELED)
                 return status;
-        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                           "a request cannot be started: %s", strerror(-status));
+        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "a request cannot be started: %s",
+                           strerror(-status));
 }
 
 void asking_done(struct watcher *watcher)

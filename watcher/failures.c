@@ -134,7 +134,6 @@ static int past_deadline(struct watcher *watcher, struct failures *failures)
         duration_format((clock_boottime_usec() - failures->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
         return child_fatal(watcher->child, failure_exit_code(watcher, &failures->last),
-                           watcher->config->watch, NULL,
                            "watching %s %s has failed for %s (%u %s), past its deadline: %s",
                            watcher->config->api_version, watcher->config->kind, text, failures->count,
                            counted(failures->count, "attempt", "attempts"),
@@ -176,8 +175,7 @@ static void arm_deadline(struct watcher *watcher, struct failures *failures)
         failures->watcher = watcher;
         if (sd_event_add_time(watcher->child->event, &failures->deadline, CLOCK_BOOTTIME, due, 1,
                               on_deadline, failures) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory for a timer");
 }
 
 static void failures_begin(struct watcher *watcher, struct failures *failures, uint64_t now)

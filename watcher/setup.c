@@ -52,7 +52,7 @@ static int discover(struct watcher *watcher) _suspends_
         found.resource = (struct kube_resource){0};
         if (!watcher->resource.namespaced && config->namespace_count > 0)
                 return child_fatal(
-                        watcher->child, EXIT_CODE_CONFIGURATION, config->watch, NULL,
+                        watcher->child, EXIT_CODE_CONFIGURATION,
                         "%s %s is cluster-scoped and has no namespaces: remove 'namespaces' from this watch",
                         config->api_version, config->kind);
         watcher->discovered = true;
@@ -181,7 +181,7 @@ static int identity_known(struct watcher *watcher, const char *cluster)
 {
         if (watcher->cluster && !is_still_the_same(watcher, cluster))
                 return child_fatal(
-                        watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                        watcher->child, EXIT_CODE_SOFTWARE,
                         "another cluster (%s, it was %s) answers at %s; objects that it lacks are not "
                         "treated as deleted, and the operator restarts",
                         cluster, watcher->cluster, kube_client_server(watcher->client));
@@ -189,8 +189,7 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 watcher->cluster = strdup(cluster);
                 watcher->cluster_server = strdup(watcher->server);
                 if (!watcher->cluster || !watcher->cluster_server)
-                        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                           "no memory");
+                        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory");
                 if (adopt_cluster(watcher) < 0 || take_last_life_over(watcher) < 0)
                         return -ECANCELED;
         }

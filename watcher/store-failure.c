@@ -74,8 +74,7 @@ int memory_is_full(struct watcher *watcher)
         (void)store_suspect_mark(watcher->config->store_folder,
                                  "there was no room in memory for all objects");
         if (sd_event_add_defer(watcher->child->event, &watcher->full_source, on_full, watcher) < 0)
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                   "no memory for an event source");
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory for an event source");
         return -ECANCELED;
 }
 
@@ -95,16 +94,15 @@ int store_failed(struct watcher *watcher, int status)
                 error_done(&error);
                 if (r >= 0)
                         return child_fatal(
-                                watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                watcher->child, EXIT_CODE_SOFTWARE,
                                 "the object store was damaged and has been removed; the next start fills it "
                                 "again");
                 status = r;
         }
         if (status == -ENOSPC && watcher->config->memory_max > 0)
                 return memory_is_full(watcher);
-        return child_fatal(watcher->child, EXIT_CODE_IO, watcher->config->watch, NULL,
-                           "the object store in %s cannot be written: %s%s", watcher->config->store_folder,
-                           strerror(-status),
+        return child_fatal(watcher->child, EXIT_CODE_IO, "the object store in %s cannot be written: %s%s",
+                           watcher->config->store_folder, strerror(-status),
                            status == -ENOSPC ? " (it leaves 5 % of the file system, at most 256 MiB, to "
                                                "others); free some, or select fewer objects"
                                              : "");

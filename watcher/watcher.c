@@ -80,8 +80,8 @@ static int open_store(struct watcher *watcher)
         if (r == -ENOSPC && config->memory_max > 0)
                 return memory_is_full(watcher);
         if (r < 0)
-                return child_fatal(watcher->child, EXIT_CODE_IO, config->watch, NULL,
-                                   "the object store cannot be opened: %s", error_message(&error));
+                return child_fatal(watcher->child, EXIT_CODE_IO, "the object store cannot be opened: %s",
+                                   error_message(&error));
         if (rebuilt)
                 log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
                           LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
@@ -107,8 +107,8 @@ static void on_watcher_unusable(const char *reason, void *userdata)
 {
         const struct watcher *watcher = userdata;
 
-        child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                    "no request can be sent to the API server: %s", reason);
+        child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no request can be sent to the API server: %s",
+                    reason);
 }
 
 static int compile(struct child *child, const char *key, const char *text, struct jq_program **ret)
@@ -116,7 +116,7 @@ static int compile(struct child *child, const char *key, const char *text, struc
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = text[0] ? jq_program_new(text, ret, &error) : 0;
 
-        return r < 0 ? child_fatal(child, EXIT_CODE_CONFIGURATION, NULL, NULL,
+        return r < 0 ? child_fatal(child, EXIT_CODE_CONFIGURATION,
                                    "the jq program of `%s` does not compile: %s", key, error_message(&error))
                      : 0;
 }
@@ -131,7 +131,7 @@ static int trim_watcher(struct watcher *watcher)
         snprintf(who, sizeof(who), "the watcher of watch %s", watcher->config->watch);
         r = close_in_client(who, watcher->config->store_folder);
         return r >= 0 ? 0
-                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE,
                                     "the watcher cannot drop its privileges: %s", strerror(-r));
 }
 
@@ -173,8 +173,7 @@ static int on_watcher_config(struct child *child, struct message **config)
         if (r >= 0)
                 r = streams_new(watcher);
         if (r < 0)
-                return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                   "cannot start: %s", strerror(-r));
+                return child_fatal(child, EXIT_CODE_SOFTWARE, "cannot start: %s", strerror(-r));
         r = open_store(watcher);
         if (r >= 0 || watcher->full)
                 r = trim_watcher(watcher);

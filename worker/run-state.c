@@ -85,7 +85,7 @@ int run_store_damaged(struct run *run, const struct record_watch *config)
 {
         run->dropped = true;
         (void)store_suspect_mark(config->store_folder, "it has a wrong checksum");
-        return child_fatal(run->worker->child, EXIT_CODE_IO, run->order->watch, NULL,
+        return child_fatal(run->worker->child, EXIT_CODE_IO,
                            "the object store of watch %s is damaged: a checksum that was read for %s is "
                            "wrong; the next start builds it anew from the API server",
                            config->name, run->order->key);

@@ -197,7 +197,7 @@ static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, voi
                         r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
         if (r < 0 && !worker->stopping)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "runs cannot be given back: %s",
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, "runs cannot be given back: %s",
                             strerror(-r));
         return 0;
 }
@@ -314,7 +314,7 @@ static int begin_maybe(struct worker *worker)
 
 static void cannot_carry_out(struct worker *worker, int status)
 {
-        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+        child_fatal(worker->child, EXIT_CODE_SOFTWARE,
                     "a run cannot be carried out, or its end cannot be reported: %s", strerror(-status));
 }
 

@@ -61,8 +61,8 @@ static void on_worker_unusable(const char *reason, void *userdata)
 {
         const struct worker *worker = userdata;
 
-        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                    "no request can be sent to the API server: %s", reason);
+        child_fatal(worker->child, EXIT_CODE_SOFTWARE, "no request can be sent to the API server: %s",
+                    reason);
 }
 
 static struct run *run_of(const struct worker *worker, const struct fiber *fiber)
@@ -160,7 +160,7 @@ static int on_worker_config(struct child *child, struct message **config)
         if (r >= 0 && worker->config->dry_run)
                 kube_client_set_dry_run(worker->client);
         if (r < 0)
-                return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL, "cannot start: %s", strerror(-r));
+                return child_fatal(child, EXIT_CODE_SOFTWARE, "cannot start: %s", strerror(-r));
         return 1;
 }
 
@@ -188,7 +188,7 @@ static int on_lead(struct worker *worker, const struct message_lead *lead)
         int r = sys_die_at(lead->kill_boottime);
 
         if (r < 0)
-                return child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                return child_fatal(worker->child, EXIT_CODE_SOFTWARE,
                                    "the end of the lead cannot be bound to its time: %s", strerror(-r));
         worker->lead = *lead;
         worker->lead_over = sd_event_source_disable_unref(worker->lead_over);

@@ -188,7 +188,7 @@ static void on_token_done(struct kube_transfer *transfer _unused_, const struct 
         r = response->error.failure == KUBE_FAILURE_NONE ? read_answer(access, response)
                                                          : token_failed(access, &response->error);
         if (r < 0 && !access->credential->child->stopping)
-                child_fatal(access->credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                child_fatal(access->credential->child, EXIT_CODE_SOFTWARE,
                             "tokens for handlers cannot be asked for: %s", strerror(-r));
 }
 
@@ -236,7 +236,7 @@ static int account_go_on(struct access *access)
         if (!access->namespace_name)
                 return -ENOMEM;
         if (separate_check_account(current, own, access->config->account, &error) < 0)
-                return child_fatal(access->credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s: %s",
+                return child_fatal(access->credential->child, EXIT_CODE_CONFIGURATION, "%s: %s",
                                    access->config->key, error_message(&error));
         if (access->expires_boottime > 0 && access->failures == 0) {
                 handler_files_rewrite(access);
@@ -265,8 +265,8 @@ static void on_access_unusable(const char *reason, void *userdata)
 {
         const struct credential *credential = userdata;
 
-        child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                    "no request can be sent to the API server: %s", reason);
+        child_fatal(credential->child, EXIT_CODE_SOFTWARE, "no request can be sent to the API server: %s",
+                    reason);
 }
 
 /* Makes the client that asks for tokens, if one is wanted. 0 or a negative errno. */
@@ -332,7 +332,7 @@ static int begin_files(struct access *access)
 
         if (r < 0 && !passing)
                 return child_fatal(access->credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
-                                   NULL, NULL, "%s: %s", access->config->key, error_message(&error));
+                                   "%s: %s", access->config->key, error_message(&error));
         note_files(access, r, &error);
         return 0;
 }

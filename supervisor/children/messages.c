@@ -234,8 +234,7 @@ static void child_said_fatal(struct child_slot *child, const struct message_fata
 
         child->blameless = fatal->blameless;
         child_describe(child, who, sizeof(who));
-        supervisor_fatal(child->supervisor, code, child, fatal->key, "the %s gives up: %s", who,
-                         fatal->reason);
+        supervisor_fatal(child->supervisor, code, child, NULL, "the %s gives up: %s", who, fatal->reason);
 }
 
 /* If the whole control group was signalled (`systemctl kill`), the supervisor gets a SIGTERM of its own. */

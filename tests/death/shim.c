@@ -92,8 +92,7 @@ static ssize_t real_send(int fd, const void *buffer, size_t size, int flags)
 
 static void say_fatal(int code)
 {
-        uint8_t packet[] = {ARRAY_OF | 6, MESSAGE_FATAL, (uint8_t)code, 0xa4, 't', 'o',
-                            'l',          'd',           0xa0,          0xa0, NOT};
+        uint8_t packet[] = {ARRAY_OF | 4, MESSAGE_FATAL, (uint8_t)code, 0xa4, 't', 'o', 'l', 'd', NOT};
 
         (void)real_send(CHANNEL_FD, packet, sizeof(packet), MSG_NOSIGNAL);
 }

@@ -142,7 +142,7 @@ int announce_epoch(struct watcher *watcher)
         int r = child_send(watcher->child, MESSAGE_KEYS, &keys);
 
         return r >= 0 ? 0
-                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE,
                                     "cannot report the epoch to the supervisor: %s", strerror(-r));
 }
 
@@ -169,8 +169,8 @@ static int announce_batch(struct watcher *watcher)
         keys.change_count = batch->count;
         r = child_send(watcher->child, MESSAGE_KEYS, &keys);
         if (r < 0)
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                   "changes cannot be announced: %s", strerror(-r));
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "changes cannot be announced: %s",
+                                   strerror(-r));
         watcher->announce.credit -= batch->count;
         return batch->count == max;
 }
@@ -257,8 +257,7 @@ void announce_soon(struct watcher *watcher)
         if (r >= 0)
                 r = sd_event_source_set_enabled(watcher->announce.source, SD_EVENT_ONESHOT);
         if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for an event source");
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory for an event source");
 }
 
 int announce_in_time(struct watcher *watcher)

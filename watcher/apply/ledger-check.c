@@ -96,6 +96,6 @@ void ledger_check_finish_maybe(struct watcher *watcher)
         }
         watcher->checked = true;
         if (child_send(watcher->child, MESSAGE_CHECKED, &checked) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE,
                             "cannot report to the supervisor that the ledger was compared");
 }

@@ -47,7 +47,7 @@ int swept_tell(struct watcher *watcher)
         watcher->announce.swept = true;
         if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
                 return 0;
-        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE,
                            "cannot report to the supervisor that all objects were announced");
 }
 
@@ -110,7 +110,7 @@ void synced_tell(struct watcher *watcher)
         if (announce_now(watcher) < 0)
                 return;
         if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE,
                             "cannot report to the supervisor that the watch is in sync");
         else
                 verification_continue(watcher); /* those of the last life as well */

@@ -135,7 +135,7 @@ static void react(struct stream *stream, enum reaction reaction, uint64_t delay_
         case REACTION_COUNT:
                 break;
         }
-        child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE, stream->watcher->config->watch, NULL,
+        child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE,
                     "no reaction is defined for what happened (%d)", (int)reaction);
 }
 

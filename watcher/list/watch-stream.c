@@ -327,8 +327,8 @@ static void start_stream_state(struct stream *stream, enum stream_state state, e
         r = path && from ? kube_client_start(watcher->client, &request, &stream->transfer) : -ENOMEM;
         if (r < 0) {
                 free(from);
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "a watch cannot be started: %s", strerror(-r));
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "a watch cannot be started: %s",
+                            strerror(-r));
                 return;
         }
         free(stream->watched_version);

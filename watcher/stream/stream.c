@@ -116,8 +116,7 @@ void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handle
                                                USEC_PER_MSEC, handler, stream);
         }
         if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, "no memory for a timer");
 }
 
 void stream_succeeded(struct stream *stream)

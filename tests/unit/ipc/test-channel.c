@@ -71,8 +71,7 @@ static int teardown(void **state)
 
 static void say_fatal(struct fixture *fixture)
 {
-        const struct message_fatal fatal = {
-                .exit_code = 69, .reason = "it is not reachable", .watch = "", .key = ""};
+        const struct message_fatal fatal = {.exit_code = 69, .reason = "it is not reachable"};
         _cleanup_text_ struct text packet = TEXT_EMPTY;
 
         assert_return_code(message_encode(MESSAGE_FATAL, &fatal, &packet), 0);
