@@ -78,7 +78,7 @@ static int take_lasting_line(struct supervisor *supervisor, const struct config_
         return 0;
 }
 
-/* Of a watch that we have; else the line stays in the record, for those who have it. */
+/* A line of a watch that is not configured here is not for us: it stays in the record, for replicas that have the watch. */
 static bool is_for_us(const struct supervisor *supervisor, const struct lasting *line,
                       const struct config_watch **ret)
 {
@@ -94,7 +94,7 @@ static int keep_line(struct text *kept, const struct lasting *line)
         return text_append_string(kept, "\n");
 }
 
-/* Runs last: what is known of crashes decides what they mean. */
+/* Two passes, runs in the second one: what a run means depends on the crashes of its object. */
 static int take_lines(struct supervisor *supervisor, const char *lines, bool runs, bool is_news,
                       struct text *kept)
 {

@@ -7,9 +7,9 @@
  *
  * - An order is confirmed once the record has it.
  * - If the operator fails, the record is released with what it has crashed over.
- * - If it is killed as a whole, nobody can say that. So a leader that finds a record that was not released names each object in it
- *   before a run of it leaves, for ten minutes and until all have run; what a dead leader has named are suspects. Whoever runs a suspect, alone, has named it as well,
- *   so that its crashes are counted over all replicas.
+ * - If it is killed as a whole, nobody can say that. So a leader that finds a record that was not released names each object in
+ *   the record before a run of it leaves, for ten minutes and until all have run. The objects that a dead leader has named are
+ *   suspects. A suspect runs alone, and is named before that too: so its crashes are counted over all replicas.
  *
  * RUNs that have to be named wait for the record as they wait for the ledger: all that came meanwhile goes into one write, and
  * there are at most 20 of these a second.

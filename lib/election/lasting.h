@@ -34,7 +34,7 @@ enum lasting_kind {
         LASTING_OTHER,
 };
 
-/* Of a line that was read, the texts are owned: lasting_done(). Those that its kind does not have are NULL. */
+/* A line. Its kind decides which texts it has; the others are NULL. lasting_next() allocates the texts, lasting_done() frees them. */
 struct lasting {
         enum lasting_kind kind;
         char *watch, *key, *uid;

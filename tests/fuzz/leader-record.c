@@ -39,7 +39,7 @@ static int read_any(const char *text, size_t size, struct leader_record *record)
         return r;
 }
 
-/* What is ours is written in one form, and read from that as it was. */
+/* A line of a known kind that is written and read again is the same line. */
 static void check_lasting(const char *lines)
 {
         struct lasting line, back;

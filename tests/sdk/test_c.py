@@ -18,8 +18,8 @@ from harness import wait_until
 from harness.wait import scaled
 
 import kits
-from test_expectations import ask_for, check, expectations_of, probe_of, request_of
-from test_parallel_kits import Held
+from test_expectations import ask_for
+from test_parallel_kits import Held, check_all_at_once
 
 pytestmark = pytest.mark.parametrize("kit", [kits.parameter("c")], indirect=True)
 
@@ -139,13 +139,7 @@ def test_no_data_race(kit, tmp_path):
     # With SIGTERM it ends while there are threads.
     sanitized = dataclasses.replace(built(kit, tmp_path, "-fsanitize=thread"), environment={"TSAN_OPTIONS": "report_thread_leaks=0"})
     with contextlib.closing(kits.Running(sanitized, *kit.parallel)) as probe:
-        found = {number: each for number, each in enumerate(expectations_of(kit), 1) if not probe_of(each[1])}
-        for number, (_, expectation) in found.items():
-            probe.send(request_of(expectation, id=number))
-        while found:
-            answer = probe.receive()
-            name, expectation = found.pop(answer.pop("id"))
-            check(name, {**expectation, "stderr": []}, answer, probe.said())
+        check_all_at_once(kit, probe)
         held = Held(probe, tmp_path, 1)
         probe.process.send_signal(signal.SIGTERM)
         probe.process.stdin.close()

@@ -99,7 +99,7 @@ def test_an_answer_is_a_whole_line(probe):
     assert {answer["id"]: answer["message"] for answer in answers} == texts
 
 
-def test_all_expectations_at_once(kit, probe):
+def check_all_at_once(kit, probe):
     found = {number: each for number, each in enumerate(expectations_of(kit), 1) if not probe_of(each[1])}
     for number, (_, expectation) in found.items():
         probe.send(request_of(expectation, id=number))
@@ -107,6 +107,10 @@ def test_all_expectations_at_once(kit, probe):
         answer = probe.receive()
         name, expectation = found.pop(answer.pop("id"))
         check(name, {**expectation, "stderr": []}, answer, probe.said())
+
+
+def test_all_expectations_at_once(kit, probe):
+    check_all_at_once(kit, probe)
 
 
 def test_the_end_of_the_input_lets_them_finish(probe, tmp_path):

@@ -409,7 +409,7 @@ static void mend(struct replicas *world)
                 mend_replica(world, replica);
 }
 
-/* It is confirmed once the record has it, and whoever leads from then on knows of it. */
+/* An order is confirmed once the record has it. Each later leader knows of it. */
 static void give_order(struct replicas *world, struct replica *replica)
 {
         bool is_lost = world->steps % 2; /* the first write of it */

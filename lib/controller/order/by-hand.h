@@ -14,5 +14,5 @@ int pause_load(struct watch *watch);
 /* 0 if it was so already, 1 if it is new. */
 int pause_watch(struct watch *watch, const char *reason, uint64_t user);
 int pause_resume(struct watch *watch, uint64_t user);
-/* Of another replica, which led before. */
+/* Takes a pause over that was ordered while another replica led. */
 int pause_take(struct watch *watch, const struct ledger_pause *pause);
