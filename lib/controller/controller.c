@@ -17,6 +17,7 @@
 #include "controller/effects.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
+#include "controller/run/outcome.h"
 #include "queue/look.h"
 #include "queue/queue-watch.h"
 
@@ -225,7 +226,9 @@ void controller_settle(struct controller *controller)
 
         if (controller->is_over)
                 return;
-        r = assign_runs(controller);
+        r = controller->has_cancelled ? outcome_return_unsent(controller) : 0;
+        if (r >= 0)
+                r = assign_runs(controller);
         if (r >= 0)
                 r = commit(controller);
         if (r == -EBUSY && (r = commit_again(controller)) >= 0)

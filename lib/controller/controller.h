@@ -61,6 +61,7 @@
 struct assignment {
         struct queue_run run;    /* its strings belong to the queue's entry until queue_done() */
         bool to_send, is_first;  /* is_first: of its object, as far as the ledger knows */
+        bool is_cancelled;       /* before it was sent: it goes back to the queue */
         bool is_first_of_time;   /* of a schedule: schedule_give() */
         uint64_t reloads, epoch; /* when it was given out */
         uint64_t attempt;        /* as the handler sees it */
@@ -158,6 +159,7 @@ struct controller {
         size_t worker_count;
         bool is_over;        /* `fatal` was called: no other effect is */
         bool is_ending;      /* no run begins any more */
+        bool has_cancelled;  /* some RUNs that have not left are cancelled */
         bool startup_over;   /* nothing of this start waits for `startup` any more, also after a reload */
         char *startup_error; /* of the last failure of `startup` in this life; NULL if there was none */
         int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */

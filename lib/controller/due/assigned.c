@@ -67,12 +67,16 @@ void assign_recall(struct controller *controller, const char *reason)
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)
 {
         struct controller *controller = watch->controller;
-        const struct assignment *given = assign_find(watch, key, uid);
+        struct assignment *given = assign_find(watch, key, uid);
 
+        if (given && given->to_send) {
+                given->is_cancelled = controller->has_cancelled = true;
+                return;
+        }
         for (size_t i = 0; i < controller->worker_count && given; i++) {
                 struct worker *worker = &controller->worker[i];
 
-                if (given >= worker->given && given < worker->given + worker->given_count && !given->to_send)
+                if (given >= worker->given && given < worker->given + worker->given_count)
                         controller->effects->cancel(controller->userdata, worker, given->run.id, reason);
         }
 }

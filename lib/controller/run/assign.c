@@ -205,7 +205,8 @@ bool assign_take_unsent(struct controller *controller, struct assignment *ret)
                 FOREACH_ARRAY(given, worker->given, worker->given_count) {
                         const struct watch *watch = &controller->watch[given->run.watch];
 
-                        if (!given->to_send || !(watch->paused_realtime || controller->uninstall.active))
+                        if (!given->to_send ||
+                            !(given->is_cancelled || watch->paused_realtime || controller->uninstall.active))
                                 continue;
                         *ret = *given;
                         drop_assignment(worker, given, false);

@@ -358,6 +358,7 @@ int outcome_return_unsent(struct controller *controller)
         struct assignment given;
         int r = 0;
 
+        controller->has_cancelled = false;
         while (r >= 0 && assign_take_unsent(controller, &given)) {
                 /* The queue's own are gone with the run. */
                 _cleanup_free_ char *key = strdup(given.run.key), *uid = strdup(given.run.uid);

@@ -5,5 +5,5 @@
 
 /* given: as assign_take() has returned it. -EPROTO: the worker lies; -ENOMEM. */
 int outcome_done(struct controller *controller, struct assignment *given, const struct message_done *done);
-/* A watch is paused, or all of them: its runs that have not left yet are as they were before. -ENOMEM. */
+/* A watch is paused, or all of them, or runs are cancelled: those that have not left yet are as they were before. -ENOMEM. */
 int outcome_return_unsent(struct controller *controller);
