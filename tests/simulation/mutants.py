@@ -170,6 +170,11 @@ MUTANTS = {
     "suspects take all tokens": (SUSPECT, " && !(watch->bucket.suspect_last && tenant_may_pick(watch))", ""),
     "suspect takes a token that is not there": (SUSPECT, "(!watch->bucket.empty && !(", "(!("),
     "suspect waits for a gap between long runs": (SUSPECT, "                queue->drain.usec *= 2;\n", ""),
+    # RUNs that are held back.
+    "RUN that was held back is forgotten": (ASSIGN, "                        else\n                                worker->filling = true;\n", ""),
+    "RUN that was held back is still aside": (ASSIGN, "        if (given->aside)\n                step_back(worker, given);\n        return true;", "        return true;"),
+    "RUN that is held back leaves though its watch is paused": (ASSIGN, "if (!given->to_send ||\n", "if (true ||\n"),
+    "deletion that was dropped leaves all the same": ("lib/controller/due/assigned.c", "        if (given && given->to_send) {", "        if (false) {"),
     # Replicas.
     "renewal counts from its receipt": (ELECTION, "election->renewed = lane->sent;", "election->renewed = now;"),
     "look at the record counts from its receipt": (ELECTION, "                election->proven = sent;", "                election->proven = now;"),
@@ -220,7 +225,7 @@ SEEDS = {
     "change reverted to what was given up is lost": 236, "change during a run is compared with the row": 20,
     "due work beside the deletion of a predecessor": 196, "restored database and a pending deletion": 25,
     "withdrawn deletion stays in the queue": 13, "lost ledger, and the object leaves": 205, "returned run is dropped": 268,
-    "failed run does not come again": 59, "unselected is not kept": 29, "news that it is gone overtakes the run": 84,
+    "failed run does not come again": 59, "unselected is not kept": 29, "news that it is gone overtakes the run": 87,
     "end of a run that has left writes its row": 345, "due rows are not looked for after a sync": 236,
     "row that cannot go to the queue is forgotten": 1269, "backoff is not waited for": 20,
     "failed content runs again at once": 25, "commit that is busy is not tried again": 112,
@@ -234,7 +239,10 @@ SEEDS = {
     "machine went down, and nothing is unsure": 49, "suspects let nobody go between them": 19,
     "suspect waits for a gap between long runs": 18,
     "store that is behind our own write is believed": 83, "deletion that was undone is finalized": 189,
-    "lost answer is not asked for": 190, "object that moves is let go at once": 253,
+    "RUN that was held back is forgotten": 20, "RUN that was held back is still aside": 643,
+    "RUN that is held back leaves though its watch is paused": 15, "deletion that was dropped leaves all the same": 2125,
+    "change in between passes for our own": 19, "version after a change in between is known": 19,
+    "content after a change in between is known": 19, "lost answer is not asked for": 190, "object that moves is let go at once": 253,
     "write over what was restored is claimed": 890, "given up before a success, and the machine went down": 6083,
     "reverted change is lost": 20, "killed run is not judged": 28, "object that is gone is remembered": 426,
 }

@@ -92,6 +92,9 @@ static void run(void *userdata, struct worker *worker, struct assignment *given,
 {
         struct simulation *sim = userdata;
 
+        if (sim->controller.watch[given->run.watch].paused_realtime > 0 &&
+            message->reason != RUN_REQUESTED && message->reason != RUN_RELEASE)
+                model_broken(sim, "a RUN of %s leaves, whose watch is paused", message->key);
         given->place = note_run(sim, &given->run);
         sim_tell(sim, "controller: gives worker %u %s of %s %s for watch %u (%s)", number_of(sim, worker),
                  run_action_name((enum run_action)message->action), message->key, message->uid,
@@ -218,10 +221,14 @@ static bool has_time(const void *userdata)
         return sim_random(&sim->random) % 2;
 }
 
-/* As with one replica: nothing waits for a leader record. */
-static bool may_leave(void *userdata _unused_, struct assignment *given _unused_)
+/* Some RUNs wait for a turn, as they wait for the leader record where there are several replicas. */
+static bool may_leave(void *userdata, struct assignment *given)
 {
-        return true;
+        if (given->run.id % 7 > 0 || given->named > 0)
+                return true;
+        given->named = 1;
+        settle(userdata);
+        return false;
 }
 
 static uint64_t make_random(void *userdata)
@@ -390,6 +397,8 @@ void operator_stop(struct simulation *sim)
 {
         sim->controller.is_ending = true;
         for (unsigned i = 0; i < WORKERS; i++) {
+                if (i < sim->controller.worker_count)
+                        sim->controller.worker[i].is_up = false; /* no RUN leaves any more */
                 worker_stop(sim, i);
                 while (operator_hear_worker(sim, i))
                         ;
@@ -665,6 +674,8 @@ bool operator_order(struct simulation *sim, unsigned argument)
         switch (argument % 4) {
         case 0:
                 r = pause_watch(watch, "", 0);
+                if (r > 0)
+                        r = outcome_return_unsent(&sim->controller);
                 break;
         case 1:
                 r = pause_resume(watch, 0);

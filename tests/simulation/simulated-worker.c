@@ -440,10 +440,11 @@ void worker_stop(struct simulation *sim, unsigned worker)
                 if (!run->active)
                         continue;
                 cancel(sim, worker, run);
-                if (real_run_waits(of->real, run->order) == REAL_WAITS_FOR_HANDLER)
-                        real_run_answer(of->real, run->order, NULL);
                 while (run->active)
-                        serve(sim, worker, run, (unsigned)(sim_random(&sim->random) % 4));
+                        if (real_run_waits(of->real, run->order) == REAL_WAITS_FOR_HANDLER)
+                                real_run_answer(of->real, run->order, NULL);
+                        else
+                                serve(sim, worker, run, (unsigned)(sim_random(&sim->random) % 4));
         }
 }
 
