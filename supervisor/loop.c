@@ -120,6 +120,8 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
         lasting_review(supervisor);
         memory_retry_continue(supervisor);
         control_continue(supervisor);
+        if (supervisor->phase == PHASE_STOPPING_WORKERS)
+                teardown_continue(supervisor); /* maybe it waited for an order to be in the record */
         notify_status(supervisor);
         gateway_tell_change(supervisor);
         listen_pause_maybe(supervisor);

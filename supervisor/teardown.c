@@ -13,6 +13,7 @@
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "os/descendants.h"
+#include "supervisor/control/peer.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/lead-lasting.h"
@@ -225,7 +226,7 @@ void teardown_continue(struct supervisor *supervisor)
         case PHASE_RUNNING:
                 return;
         case PHASE_STOPPING_WORKERS:
-                if (workers_gone(supervisor)) {
+                if (workers_gone(supervisor) && !peers_await_record(supervisor)) {
                         turn_settle_soon(supervisor);
                         stop_rest(supervisor);
                 }

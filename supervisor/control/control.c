@@ -331,7 +331,10 @@ static int on_peer_message(struct channel *channel _unused_, struct message **me
 static void on_peer_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,
                           void *userdata)
 {
-        peer_free(userdata);
+        struct control_peer *peer = userdata;
+
+        turn_settle_soon(peer->supervisor);
+        peer_free(peer);
 }
 
 static const struct channel_callbacks callbacks = {.on_message = on_peer_message, .on_error = on_peer_error};

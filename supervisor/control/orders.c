@@ -203,5 +203,5 @@ int order_uninstall_cancel(struct control_peer *peer, const struct message_query
         reload_by_restart(peer->supervisor, "its uninstallation was cancelled");
         /* No run begins any more, and what outlives this lead does not have it. */
         peer->supervisor->controller.uninstall.active = false;
-        return peer_send_done(peer);
+        return confirm_done(peer);
 }

@@ -42,12 +42,22 @@ void peer_free(struct control_peer *peer)
         free(peer);
 }
 
+bool peers_await_record(const struct supervisor *supervisor)
+{
+        const struct control_peer *peer = supervisor->control.peer;
+
+        while (peer && !peer->pending.order)
+                peer = peer->next;
+        return peer;
+}
+
 /* ---- answers */
 
 static int on_answer_deadline(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct control_peer *peer = userdata;
 
+        turn_settle_soon(peer->supervisor);
         if (peer->pending.try(peer, TRY_AT_DEADLINE) < 0)
                 peer_free(peer);
         return 0;

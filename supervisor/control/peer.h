@@ -41,6 +41,8 @@ int peer_refuse(struct control_peer *peer, const char *error);
 int peer_await(struct control_peer *peer, int (*try)(struct control_peer *peer, enum answer_try when),
                uint64_t usec);
 void peers_try(struct supervisor *supervisor, enum answer_try when);
+/* Somebody waits for the record to have an order. That takes some seconds at most. */
+bool peers_await_record(const struct supervisor *supervisor);
 
 /* The list of all is in the order in which they were last heard. */
 void peer_put_first(struct control_peer *peer);

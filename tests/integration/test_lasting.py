@@ -63,6 +63,26 @@ def test_an_order_is_confirmed_once_the_record_has_it(replicas, devserver):
     assert replicas.leads(leader)
 
 
+def test_a_cancelled_uninstallation_is_confirmed_once_the_record_has_it(replicas, devserver):
+    replicas.add(1)
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    assert leader.ctl.run("uninstall", "--yes").returncode == 0
+    assert [line.split()[0] for line in lines(replicas)] == ["uninstalling"]
+    devserver.fault(match=RECORD, status=503, times=2)
+    told = leader.ctl.run("uninstall", "--cancel", "--yes")
+    assert told.returncode == 0 and not lines(replicas), told
+    replicas.leader()
+    leader.wait_synced()
+    assert leader.ctl.run("uninstall", "--yes").returncode == 0
+    devserver.fault(match=RECORD, status=503, times=0)
+    told = leader.ctl.run("uninstall", "--cancel", "--yes")
+    assert told.returncode == 70 and "the leader record could not be written so far" in told.stderr, told
+    devserver.clear_faults()
+    replicas.leader()
+    wait_until(lambda: not lines(replicas), "the record without the order")
+
+
 def test_lines_of_others_stay(replicas):
     replicas.add(2, LONG)
     first, (second,) = replicas.leader()
