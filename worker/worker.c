@@ -196,7 +196,7 @@ static int on_lead(struct worker *worker, const struct message_lead *lead)
                               1, on_lead_over, worker);
         if (r < 0)
                 return r;
-        kube_client_write_until(worker->client, lead->stop_boottime);
+        kube_client_write_until(worker->client, lead->stop_boottime, lead->kill_boottime);
         return 0;
 }
 

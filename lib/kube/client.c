@@ -152,13 +152,20 @@ static void transfer_launch(struct kube_transfer *transfer)
 {
         struct kube_client *client = transfer->client;
 
-        if (is_past_bound(transfer, clock_boottime_usec())) {
+        uint64_t now = clock_boottime_usec();
+
+        if (is_past_bound(transfer, now)) {
                 transfer->is_overdue = true;
                 want_turn(client);
                 return;
         }
+        if (transfer_bound(transfer, now) < 0) {
+                transfer->failed_to_start = true;
+                want_turn(client);
+                return;
+        }
         if (transfer->timeout_usec > 0) {
-                transfer->overdue_at = clock_boottime_usec() + transfer->timeout_usec + OVERDUE_USEC;
+                transfer->overdue_at = now + transfer->timeout_usec + OVERDUE_USEC;
                 arm_overdue(client, transfer->overdue_at);
         }
         transfer->running = true;
@@ -548,10 +555,11 @@ size_t kube_client_count(const struct kube_client *client, struct record_counter
         return count;
 }
 
-void kube_client_write_until(struct kube_client *client, uint64_t until_boottime)
+void kube_client_write_until(struct kube_client *client, uint64_t until_boottime, uint64_t over_boottime)
 {
         client->bounds_writes = true;
         client->writes_until = until_boottime;
+        client->writes_over = over_boottime;
 }
 
 void kube_client_set_dry_run(struct kube_client *client)

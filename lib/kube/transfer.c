@@ -167,6 +167,7 @@ void transfer_free(struct kube_transfer *transfer)
         text_done(&transfer->sent);
         free(transfer->method);
         free(transfer->path);
+        free(transfer->url);
         free(transfer);
 }
 
@@ -288,6 +289,16 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
         return text_append(&transfer->body, bytes, total) < 0 ? 0 : total;
 }
 
+static int take_url(struct kube_transfer *transfer, struct text *url)
+{
+        CURLcode code =
+                url->failed ? CURLE_OUT_OF_MEMORY : curl_easy_setopt(transfer->easy, CURLOPT_URL, url->data);
+
+        if (code == CURLE_OK && transfer->client->bounds_writes && !transfer->reads)
+                transfer->url = text_take(url);
+        return code == CURLE_OK && !url->failed ? 0 : -ENOMEM;
+}
+
 /*
  * tls-server-name: the certificate is checked against, and SNI says, the host of the URL; so the URL carries
  * that name, the connection goes to the real address, and the Host header names the real one.
@@ -317,8 +328,7 @@ static int set_url(struct kube_transfer *transfer, const char *path,
                                     length > 0 && base[length - 1] == '/' ? length - 1 : length);
                         text_append_string(&full, path);
                         curl_easy_setopt(transfer->easy, CURLOPT_CONNECT_TO, transfer->connect_to);
-                        r = curl_easy_setopt(transfer->easy, CURLOPT_URL, full.data) == CURLE_OK ? 0
-                                                                                                 : -ENOMEM;
+                        r = take_url(transfer, &full);
                 }
         }
         curl_url_cleanup(url);
@@ -336,7 +346,19 @@ static int set_plain_url(struct kube_transfer *transfer, const char *path,
         text_append(&url, credential->server, length);
         if (text_append_string(&url, path) < 0)
                 return -ENOMEM;
-        return curl_easy_setopt(transfer->easy, CURLOPT_URL, url.data) == CURLE_OK ? 0 : -ENOMEM;
+        return take_url(transfer, &url);
+}
+
+int transfer_bound(struct kube_transfer *transfer, uint64_t now)
+{
+        uint64_t over = transfer->client->writes_over;
+        _cleanup_free_ char *url = NULL;
+
+        if (!transfer->url || over <= now)
+                return 0;
+        url = format_string("%s%stimeout=%llums", transfer->url, strchr(transfer->url, '?') ? "&" : "?",
+                            (unsigned long long)((over - now) / USEC_PER_MSEC));
+        return url && curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK ? 0 : -ENOMEM;
 }
 
 static bool is_loopback(const char *server)

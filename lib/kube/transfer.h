@@ -64,8 +64,9 @@ struct kube_client {
         void *on_warning_userdata;
         void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);
         void *on_exchange_userdata;
-        bool bounds_writes;          /* by: */
-        uint64_t writes_until;       /* CLOCK_BOOTTIME */
+        bool bounds_writes;    /* by: */
+        uint64_t writes_until; /* CLOCK_BOOTTIME */
+        uint64_t writes_over;  /* likewise: the server is asked to give up what it has not done by then */
         bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
         uint64_t patience_usec;      /* 0: without end */
         struct {
@@ -89,6 +90,7 @@ struct kube_transfer {
         struct curl_slist *header, *connect_to;
         struct text body;
         char *method, *path; /* for on_exchange; NULL: nobody wants to know */
+        char *url; /* of a write whose time is bounded: `timeout` is added as it leaves; else NULL */
         struct text sent;
         size_t body_max;
         uint64_t credential_serial;
@@ -113,6 +115,8 @@ struct kube_transfer {
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
                          const struct kube_credential *credential);
+/* As it leaves: for how long the server may try, if it is a write whose time is bounded. -ENOMEM. */
+int transfer_bound(struct kube_transfer *transfer, uint64_t now);
 /* Calls on_done, unless it was cancelled. */
 void transfer_finish(struct kube_transfer *transfer, CURLcode code);
 /* The same for one that was never sent: the server wants nothing for its resource before `until`. */

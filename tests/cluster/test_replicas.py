@@ -80,6 +80,9 @@ def test_the_lead_passes_on(account, cluster, make_operator, make_handler, sandb
             resource.merge_patch(name, {"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
                                                      "annotations": {"late": "yes"}}})
         assert refused.value.code == 409
+    with pytest.raises(ApiError) as given_up:  # as a write of a leader whose time is over
+        widgets.merge_patch("a", {"metadata": {"annotations": {"late": "yes"}}}, timeout="1ns")
+    assert given_up.value.code == 504 and "late" not in widgets.get("a")["metadata"]["annotations"]
     widgets.delete("a")
     wait_until(lambda: not widgets.exists("a"), "the finalizer to be taken off")
     replicas.assert_no_overlap()

@@ -4,6 +4,7 @@ import contextlib
 import json
 import signal
 import time
+import urllib.parse
 
 import pytest
 import yaml
@@ -41,6 +42,19 @@ def test_one_leads_and_the_others_wait(replicas, widgets):
     assert record["spec"]["holderIdentity"] == replicas.replica(leader)["member"]
     assert "reconciled-leader 1\noperator widgets.example.com\n" in record["metadata"]["annotations"]["widgets.example.com/leader"]
     replicas.assert_no_overlap()
+
+
+@plain
+def test_the_server_is_asked_to_give_a_write_up_before_the_lead_is_over(replicas, widgets):
+    replicas.add(1, behaviour="""echo '{"status": {"seen": true}}'""")
+    leader, _ = replicas.leader()
+    widgets.create("a")
+    replicas.handler_of(leader).wait_finished(name="a")
+    writes = wait_until(lambda: replicas.server.requests(lambda request: request.get("resource") == "widgets" and request.get("verb") == "patch"),
+                        "the status")
+    for write in writes:
+        bound = urllib.parse.parse_qs(write["query"]).get("timeout", ["none"])[0]
+        assert bound.endswith("ms") and 0 < int(bound[:-2]) <= DURATION * 1000 * 12 / 15, write
 
 
 @plain
