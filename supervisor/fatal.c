@@ -71,7 +71,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));
         end->child = blames ? child : NULL;
-        end->was_killed = blames && child->was_killed && child->process.role != ROLE_WORKER;
+        end->was_killed = supervisor->lead.was_missed ||
+                          (blames && child->was_killed && child->process.role != ROLE_WORKER);
         end->pending = true;
         supervisor->exit_code = exit_code;
         supervisor_set_phase(supervisor, PHASE_TEARDOWN);

@@ -59,6 +59,19 @@ static int on_stop_time(sd_event_source *source _unused_, uint64_t usec _unused_
         return 0;
 }
 
+/* Our stop time comes before the kill time. If we miss both, somebody has stopped us (SIGSTOP, a suspend), maybe a run: all that
+ * was under way are suspects. The lease process may have renewed the lead meanwhile, but workers have not heard of it. */
+void lead_see_time(struct supervisor *supervisor)
+{
+        struct supervisor_lead *lead = &supervisor->lead;
+
+        if (lead->state != LEAD_LEADING || lead->is_releasing ||
+            supervisor->controller.now.boottime < lead->kill_boottime)
+                return;
+        lead->was_missed = true;
+        lose(supervisor, "this process was stopped for too long");
+}
+
 static void arm_stop(struct supervisor *supervisor)
 {
         struct supervisor_lead *lead = &supervisor->lead;

@@ -12,6 +12,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/lead-lasting.h"
+#include "supervisor/lead.h"
 #include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
@@ -146,6 +147,7 @@ static int run_once(struct supervisor *supervisor)
                 r = sd_event_wait(supervisor->event, UINT64_MAX);
         effects_tell_time(supervisor);
         turn_begin(&supervisor->turns, supervisor->controller.now.monotonic);
+        lead_see_time(supervisor);
         if (r > 0)
                 r = sd_event_dispatch(supervisor->event);
         teardown_begin(supervisor);

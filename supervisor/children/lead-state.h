@@ -40,6 +40,7 @@ struct supervisor_lead {
         struct supervisor_lasting lasting;
         bool ledger_is_new; /* it has no rows of a former life */
         bool is_releasing;  /* the lease process was told, and ends */
+        bool was_missed;    /* we were stopped until the kernel had killed our workers */
         bool is_cut_off;    /* a run was ended, or a write had no answer: it may be on its way yet */
         sd_event_source *stop_timer;
 };

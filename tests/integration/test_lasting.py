@@ -83,6 +83,24 @@ def test_a_cancelled_uninstallation_is_confirmed_once_the_record_has_it(replicas
     wait_until(lambda: not lines(replicas), "the record without the order")
 
 
+def test_what_stops_the_supervisor_is_found(replicas, widgets):
+    """The kernel kills the workers then, and no worker is to blame."""
+    replicas.add(1, behaviour=f"sleep {4 * DURATION}")
+    widgets.create("a")
+    leader, _ = replicas.leader()
+    for count, told in enumerate(("it runs alone the next time", "a crash is counted"), 1):
+        replicas.handler_of(leader).wait_for(name="a", count=count)
+        workers = leader.children("worker")
+        leader.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not any(worker.alive() for worker in workers), "the workers to be killed", NEXT)
+        leader.send_signal(signal.SIGCONT)
+        assert leader.wait_exit() in (70, 75)
+        assert any(told in entry["message"] for entry in leader.logs()), told
+        leader.start_ready()
+        replicas.leader()
+    wait_until(lambda: any(line.startswith("crashed widgets default%2Fa ") and line.split()[4] == "1" for line in lines(replicas)), "its crash")
+
+
 def test_lines_of_others_stay(replicas):
     replicas.add(2, LONG)
     first, (second,) = replicas.leader()
