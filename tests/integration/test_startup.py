@@ -26,10 +26,10 @@ def wait_nothing_due(operator, uid):
 
 @pytest.fixture
 def start(devserver, operator, handler, first):
-    def start(**more):
+    def start(ready=True, **more):
         operator.configure(devserver, [watch("widgets", handler)], namespace="default",
                            startup={"handler": {"exec": first.command}, "retry": {"first": "50ms", "max": "1s"}, **more})
-        return operator.start_ready().wait_synced()
+        return operator.start_ready().wait_synced() if ready else operator.start()
 
     return start
 
@@ -50,6 +50,19 @@ def test_all_others_wait_for_it(start, operator, handler, first, widgets):
     handler.wait_finished(name="a")
     operator.stop()
     assert first.count() == 1
+
+
+def test_one_that_kills_its_worker_is_never_in_quarantine(start, operator, handler, first, widgets):
+    """Each start is an attempt, however often the operator has died over it."""
+    widgets.create("a")
+    first.behave("kill -KILL $PPID; sleep 60")
+    start(ready=False).wait_exit(70)
+    for _ in range(3):  # more than the default of `quarantine.after`
+        operator.start().wait_exit(70)
+    first.behave("")
+    operator.start_ready()
+    handler.wait_finished(name="a")
+    assert first.count() == 5 and operator.ctl.status()["quarantine"] == []
 
 
 def test_it_is_retried_and_never_given_up(start, operator, handler, first, widgets):
