@@ -13,6 +13,11 @@ from .wait import SLOWNESS
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("RECONCILED_BUILD", SOURCE / "build"))
+# What outlives a build folder, as for tools/kube-assets.
+CACHE = pathlib.Path(os.environ.get("RECONCILED_CACHE") or
+                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "reconciled")
+# To compile Go's own library takes half a minute of processor time. Go throws away what it has not used for five days.
+GO_CACHE = CACHE / "go-build"
 SANITIZED = os.environ.get("RECONCILED_SANITIZED") in ("1", "all")
 
 # Where each program stands in the build folder; children are looked for beside the supervisor's folder.

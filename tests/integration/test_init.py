@@ -11,7 +11,7 @@ import yaml
 
 from harness import wait_until
 from harness.session import Session
-from harness.setup import BUILD, SOURCE
+from harness.setup import BUILD, GO_CACHE, SOURCE
 
 NEEDS = {"sh": "jq", "python": "python3", "node": "node", "go": "go", "rust": "cargo", "c": "cc"}
 GO = [pytest.mark.slow, pytest.mark.xdist_group("kit-go")]  # one process, after another has compiled Go's library
@@ -40,7 +40,7 @@ def add_toolchain(session, language):
     tool = shutil.which(NEEDS[language], path=f"/usr/lib/go-1.19/bin:{os.environ['PATH']}")
     if not tool:
         pytest.skip(f"{NEEDS[language]} is not installed")
-    session.type(f'export PATH="$PATH:{pathlib.Path(tool).parent}" CGO_ENABLED=0 GOCACHE="{BUILD}/sdk/go"')
+    session.type(f'export PATH="$PATH:{pathlib.Path(tool).parent}" CGO_ENABLED=0 GOCACHE="{GO_CACHE}"')
 
 
 @pytest.mark.parametrize("language", ["sh", "python", "c", "node", pytest.param("go", marks=pytest.mark.long),

@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from harness.setup import BUILD, SOURCE
+from harness.setup import GO_CACHE, SOURCE
 from harness.wait import scaled
 
 PYTHON = "/usr/bin/python3"
@@ -69,7 +69,7 @@ def build_node(folder):
 
 def build_go(folder):
     """No network, and no newer Go than the one that is there."""
-    tools = {"PATH": f"{os.path.dirname(GO)}:{ENVIRONMENT['PATH']}", "GOCACHE": str(BUILD / "sdk/go"), "GOPROXY": "off", "GOFLAGS": "-mod=mod",
+    tools = {"PATH": f"{os.path.dirname(GO)}:{ENVIRONMENT['PATH']}", "GOCACHE": str(GO_CACHE), "GOPROXY": "off", "GOFLAGS": "-mod=mod",
              "GOTOOLCHAIN": "local", "GOPATH": str(folder / "go"), "CGO_ENABLED": "0"}
     for target, place in (("probe", "tests/sdk/probe-go"), ("website", "sdk/go/example")):
         run([GO, "build", "-o", folder / target, "."], cwd=folder / place, env={**ENVIRONMENT, **tools})
