@@ -21,7 +21,7 @@ from harness.setup import SANITIZED, free_ports  # noqa: E402
 from harness.wait import scaled  # noqa: E402
 
 pytest_plugins = ("harness.failures",)
-AWAY_FILES = ("cluster/test_outages.py", "cluster/test_rbac_owners.py")  # their server: AWAY of harness.cluster
+AWAY_FILES = ("cluster/test_outages.py", "cluster/test_rbac_owners.py", "cluster/test_replicas.py")  # their server: AWAY of harness.cluster
 QUIET_FOLDERS = ("integration/", "watch/", "death/")  # as in quiet_section of ./check
 
 

@@ -8,8 +8,12 @@ import pytest
 import yaml
 
 from harness import ApiError, wait_until, watch
-from harness.replicas import AT_ONCE, LONG, Replicas
+from harness.cluster import AWAY, servers
+from harness.replicas import DURATION, Replicas
 
+# It runs out twice: before the first lead, and after a death. What happens in half of it is no expiry.
+LEASE = 2 * DURATION
+AT_ONCE = LEASE / 2
 PATHS = {"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
          "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
          "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
@@ -18,6 +22,12 @@ PATHS = {"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 CHILD = """echo '{"status": {"seen": true}, "children": [{"apiVersion": "v1", "kind": "ConfigMap",
            "metadata": {"name": "child"}, "data": {"a": "b"}}]}'"""
 OPTIONS = {"children": {"kinds": [{"apiVersion": "v1", "kind": "ConfigMap"}]}, "finalizer": True}
+
+
+@pytest.fixture(scope="session", params=servers())
+def cluster(request, make_cluster):
+    """That of the outages: the process which has that one has fewer tests, and this one waits for most of its time."""
+    return make_cluster(request.param, AWAY)
 
 
 @pytest.fixture
@@ -46,7 +56,7 @@ def at_rest(operator):
 def test_the_lead_passes_on(account, cluster, make_operator, make_handler, sandbox, widgets, namespace):
     config_maps = cluster.api.resource("v1", "configmaps", namespace)
     replicas = Replicas(account, make_operator, make_handler, sandbox, widgets, namespace)
-    replicas.add(2, LONG, behaviour=CHILD, namespaces=[namespace], **OPTIONS)
+    replicas.add(2, LEASE, behaviour=CHILD, namespaces=[namespace], **OPTIONS)
     first, (second,) = replicas.leader()
     widgets.create("a", spec={})
     replicas.handler_of(first).wait_finished(name="a")
