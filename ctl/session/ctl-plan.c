@@ -324,17 +324,45 @@ static int plan_exit_code(const struct plan_report *report, double gate)
                        : EXIT_CODE_CHANGES;
 }
 
-/* Handlers get no credentials: nobody is to be asked but the server, and that by us. */
-static void withhold_credentials(struct config *config)
+static int set_variable(struct config_handler *handler, const char *name, const char *value)
 {
-        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
-                for (size_t i = 0; i < watch->handler.credentials_count; i++) {
-                        free(watch->handler.credentials[i].name);
-                        free(watch->handler.credentials[i].value);
-                }
-                watch->handler.credentials_count = 0;
-                watch->handler.kubernetes = false;
+        struct config_pair *grown, added;
+
+        FOREACH_ARRAY(pair, handler->environment, handler->environment_count)
+                if (strcmp(pair->name, name) == 0)
+                        return text_replace(&pair->value, value);
+        added = (struct config_pair){strdup(name), strdup(value)};
+        grown = added.name && added.value
+                        ? reallocarray(handler->environment, handler->environment_count + 1, sizeof(*grown))
+                        : NULL;
+        if (!grown) {
+                free(added.name);
+                free(added.value);
+                return -ENOMEM;
         }
+        handler->environment = grown;
+        grown[handler->environment_count++] = added;
+        return 0;
+}
+
+/* Handlers get no credentials: nobody is to be asked but the server, and that by us. */
+static int withhold_credentials(struct config *config)
+{
+        int r = 0;
+
+        FOREACH_ARRAY(watch, config->watch, config->watch_count) {
+                struct config_handler *handler = &watch->handler;
+
+                while (handler->credentials_count > 0) {
+                        free(handler->credentials[--handler->credentials_count].name);
+                        free(handler->credentials[handler->credentials_count].value);
+                }
+                handler->kubernetes = false;
+                free(TAKE_PTR(handler->kubernetes_account));
+                if (r >= 0)
+                        r = set_variable(handler, "KUBECONFIG", NO_KUBECONFIG);
+        }
+        return r;
 }
 
 static int read_trace(const char *folder, struct plan_report *report)
@@ -422,7 +450,8 @@ int ctl_plan(const struct plan_options *options)
         session_options.watch = ctl_find_watch(config, options->watch);
         if (!session_options.watch || !ctl_may_try(session_options.watch, options->run_anyway))
                 return EXIT_CODE_USAGE;
-        withhold_credentials(config);
+        if (withhold_credentials(config) < 0)
+                return EXIT_CODE_SOFTWARE;
         r = use_unit_credential(config, &unit, status, &error);
         return r != 0 ? r : tell_plan(&session_options, options, gate);
 }

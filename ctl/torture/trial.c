@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "ctl/session/ctl-run.h"
 #include "object/identity.h"
 #include "os/file.h"
 #include "os/temporary.h"
@@ -260,6 +261,8 @@ static void adapt_handler(const struct trial *trial, cJSON *handler, const char 
                 tree_put(handler, "user", NULL);
         if (trial->watch->handler.kubernetes)
                 tree_put(handler, "kubernetes", account_of_handler(trial));
+        else
+                tree_put_text(member_object(handler, "environment"), "KUBECONFIG", NO_KUBECONFIG);
         resolve_path(trial, json_member(handler, "plugin"));
         for (size_t i = 0; i < ELEMENTS(command); i++) {
                 cJSON *list = json_member(handler, command[i]);

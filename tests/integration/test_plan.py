@@ -107,6 +107,7 @@ def test_the_handler_must_promise_and_gets_no_credentials(plan, handler, operato
     plan("--limit", "1")
     request = handler.requests()[-1]
     assert handler.count() == before + 1 and request.body["dryRun"] is True
+    assert request.environment["KUBECONFIG"] == "/nonexistent/kubeconfig"
     assert request.environment["RECONCILED_DRY_RUN"] == "true" and "RECONCILED_CREDENTIALS_DIRECTORY" not in request.environment
     operator.configure(devserver, [{**calm, "handler": {**calm["handler"], "dryRun": False}}])
     assert "--run-anyway" in by_hand("plan", expect=64).stderr and handler.count() == before + 1

@@ -226,9 +226,10 @@ def test_a_handler_that_does_not_promise_to_do_nothing_else_is_not_run_without_a
 @pytest.mark.plain_only("of reconciledctl alone")
 def test_the_request_says_that_it_is_a_trial(bench, tmp_path):
     seen = tmp_path / "seen"
-    bench.prepare(f"open({str(seen)!r}, 'w').write(repr((request.get('dryRun'), os.environ.get('RECONCILED_DRY_RUN'))))\n")
+    bench.prepare(f"open({str(seen)!r}, 'w').write(repr((request.get('dryRun'), os.environ.get('RECONCILED_DRY_RUN'), os.environ.get('KUBECONFIG'))))\n",
+                  handler={"environment": {"KUBECONFIG": "/root/.kube/config"}})
     assert bench.run("--only", "repeated").returncode == 0
-    assert seen.read_text() == "(True, 'true')"
+    assert seen.read_text() == "(True, 'true', '/nonexistent/kubeconfig')"
 
 
 @pytest.mark.slow
