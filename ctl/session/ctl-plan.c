@@ -24,6 +24,7 @@
 #define EXIT_CODE_CHANGES 2
 #define NAMES_SHOWN       5  /* of a group */
 #define VALUE_SHOWN       80 /* bytes of a value */
+#define NAME_LEAST        2
 
 /* The worst that is known of an object. */
 enum plan_class { PLAN_UNCHANGED, PLAN_CHANGES, PLAN_UNKNOWN, PLAN_FAILED, PLAN_CLASS_COUNT };
@@ -64,13 +65,28 @@ static void append_anonymous(const struct plan_report *report, struct text *out,
         text_append_string(out, text);
 }
 
-static void append_value(struct text *out, const char *sign, const char *path, const cJSON *value)
+struct leaves {
+        const struct plan_report *report;
+        struct text text;
+};
+
+/* In values a short name says nothing: "a" and "1" are everywhere. */
+static void append_value(struct leaves *leaves, const char *sign, const char *path, const cJSON *value)
 {
+        const char *slash = strchr(leaves->report->key, '/');
+        bool is_telling = strlen(slash ? slash + 1 : leaves->report->key) >= NAME_LEAST;
         _cleanup_free_ char *json = value ? cJSON_PrintUnformatted(value) : NULL;
 
-        if (json)
-                text_printf(out, "    %s %s: %.*s%s\n", sign, path, VALUE_SHOWN, json,
-                            strlen(json) > VALUE_SHOWN ? "..." : "");
+        if (!json)
+                return;
+        if (strlen(json) > VALUE_SHOWN)
+                memcpy(json + VALUE_SHOWN - 3, "...", 4);
+        text_printf(&leaves->text, "    %s %s: ", sign, path);
+        if (is_telling)
+                append_anonymous(leaves->report, &leaves->text, json);
+        else
+                text_append_string(&leaves->text, json);
+        text_append_string(&leaves->text, "\n");
 }
 
 /* The operator's own notes change with its release, and mean nothing to anybody else. */
@@ -81,12 +97,12 @@ static bool is_note_of_tooling(const char *path)
 
 static void on_difference(const char *path, const cJSON *before, const cJSON *after, void *userdata)
 {
-        struct text *out = userdata;
+        struct leaves *leaves = userdata;
 
         if (is_note_of_tooling(path) || ends_with(path, "lastTransitionTime"))
                 return;
-        append_value(out, "-", path, before);
-        append_value(out, "+", path, after);
+        append_value(leaves, "-", path, before);
+        append_value(leaves, "+", path, after);
 }
 
 static void append_object(struct text *out, const char *sign, const cJSON *object, const char *subresource)
@@ -101,22 +117,25 @@ static void append_object(struct text *out, const char *sign, const cJSON *objec
 
 static void note_change(struct plan_report *report, const struct written *written)
 {
-        _cleanup_text_ struct text leaves = TEXT_EMPTY, text = TEXT_EMPTY;
+        struct leaves leaves = {.report = report};
+        _cleanup_text_ struct text head = TEXT_EMPTY;
+        bool is_hidden;
 
-        if (written->is_new) {
-                report->makes_namespace = report->makes_namespace ||
-                                          strcmp(json_text(written->after, "kind"), "Namespace") == 0;
-                append_object(&text, "+ create", written->after, "");
-        } else {
+        if (!written->is_new)
                 (void)difference_visit(written->before, written->after, on_difference, &leaves);
-                if (leaves.size == 0 && (!written->redacted || written->redacted_equal))
-                        return;
-                append_object(&text, "~ change", written->after, written->subresource);
-                text_append_string(&text, leaves.data);
-                if (leaves.size == 0)
-                        text_append_string(&text, "    confidential content, which is not shown\n");
+        is_hidden = leaves.text.size == 0 && written->redacted && !written->redacted_equal;
+        if (written->is_new || leaves.text.size > 0 || is_hidden) {
+                append_object(&head, written->is_new ? "+ create" : "~ change", written->after,
+                              written->is_new ? "" : written->subresource);
+                append_anonymous(report, &report->changes, head.data ? head.data : "");
+                text_append_string(&report->changes, leaves.text.data);
         }
-        append_anonymous(report, &report->changes, text.data ? text.data : "");
+        if (is_hidden && !written->is_new)
+                text_append_string(&report->changes, "    confidential content, which is not shown\n");
+        report->makes_namespace =
+                report->makes_namespace ||
+                (written->is_new && strcmp(json_text(written->after, "kind"), "Namespace") == 0);
+        text_done(&leaves.text);
 }
 
 static void plan_write(const struct written *written, void *userdata)
@@ -360,7 +379,9 @@ static int withhold_credentials(struct config *config)
                 handler->kubernetes = false;
                 free(TAKE_PTR(handler->kubernetes_account));
                 if (r >= 0)
-                        r = set_variable(handler, "KUBECONFIG", NO_KUBECONFIG);
+                        r = set_variable(handler, "KUBECONFIG", NO_HOME "/kubeconfig");
+                if (r >= 0)
+                        r = set_variable(handler, "HOME", NO_HOME);
         }
         return r;
 }

@@ -263,7 +263,7 @@ bool ctl_may_try(const struct config_watch *watch, bool run_anyway)
                 return true;
         fprintf(stderr,
                 "reconciledctl: the handler of watch %s would run many times, and what it does beside its answers, it "
-                "does. With `handler: {dryRun: true}` it promises to do nothing else when a request says dryRun; "
+                "does. With `dryRun: true` below `handler:` it promises to do nothing else when a request says dryRun; "
                 "--run-anyway runs it without that\n",
                 watch->name);
         return false;

@@ -21,8 +21,8 @@ const struct config_watch *ctl_find_watch(const struct config *config, const cha
 /* Whether its handler may run many times, for a trial: it has promised to do nothing else, or the user says so. false: which was
  * told. */
 bool ctl_may_try(const struct config_watch *watch, bool run_anyway);
-/* In a trial, a handler without `kubernetes` finds this in $KUBECONFIG, so that no client library takes ~/.kube/config. */
-#define NO_KUBECONFIG "/nonexistent/kubeconfig"
+/* In a trial this is a handler's $HOME, so that no library finds credentials of the user; $KUBECONFIG names a file there. */
+#define NO_HOME "/nonexistent"
 
 /* Runs the handler of one watch for options->object and shows what its answer would change; returns the exit
  * code. */

@@ -12,14 +12,15 @@
 
 int mask_init(struct mask *mask)
 {
-        *mask = (struct mask){cJSON_CreateObject(), cJSON_CreateObject()};
-        return mask->path && mask->kind ? 0 : -ENOMEM;
+        *mask = (struct mask){cJSON_CreateObject(), cJSON_CreateObject(), cJSON_CreateObject()};
+        return mask->path && mask->kind && cJSON_AddTrueToObject(mask->hidden, "Secret") ? 0 : -ENOMEM;
 }
 
 void mask_done(struct mask *mask)
 {
         cJSON_Delete(mask->path);
         cJSON_Delete(mask->kind);
+        cJSON_Delete(mask->hidden);
 }
 
 static void set_add(cJSON *set, const char *name)
@@ -34,7 +35,8 @@ static bool is_own_note(const char *name, const char *operator_name)
 {
         size_t size = strlen(operator_name);
 
-        return strncmp(name, operator_name, size) == 0 && name[size] == '/';
+        return (strncmp(name, operator_name, size) == 0 && name[size] == '/') ||
+               strncmp(name, "applyset.k8s.io/", strlen("applyset.k8s.io/")) == 0;
 }
 
 static void drop_own_notes(cJSON *metadata, const char *member, const char *operator_name)
@@ -173,40 +175,62 @@ struct comparing {
         const struct mask *mask;
         struct mask *learning; /* NULL: differences are written */
         const char *name;
+        bool is_hidden;
         struct text *out;
         size_t count;
 };
 
-static void show_value(struct text *out, const char *name, const cJSON *value)
+static void show_value(struct text *out, bool is_hidden, const cJSON *value)
 {
         _cleanup_free_ char *json = value ? cJSON_PrintUnformatted(value) : NULL;
 
         if (!value)
                 text_append_string(out, "nothing");
-        else if (strncmp(name, "Secret ", 7) == 0)
+        else if (is_hidden)
                 text_append_string(out, "another value, not shown");
         else
                 text_printf(out, "%.*s%s", SHOWN_MAX, json ? json : "?",
                             json && strlen(json) > SHOWN_MAX ? "..." : "");
 }
 
+/* What is empty may as well be absent. */
+static bool is_nothing(const cJSON *value)
+{
+        return !value || ((cJSON_IsObject(value) || cJSON_IsArray(value)) && !value->child);
+}
+
+/* Once there and once not is another thing than two values. */
+static void learn_leaf(const struct mask *mask, const char *place, bool is_always_there)
+{
+        const cJSON *known = json_member(mask->path, place);
+
+        is_always_there = is_always_there && !cJSON_IsFalse(known);
+        cJSON_DeleteItemFromObjectCaseSensitive(mask->path, place);
+        cJSON_AddBoolToObject(mask->path, place, is_always_there);
+}
+
 static void on_leaf(const char *path, const cJSON *before, const cJSON *after, void *userdata)
 {
         struct comparing *comparing = userdata;
         _cleanup_free_ char *place = mask_path(comparing->name, path);
+        bool both = !is_nothing(before) && !is_nothing(after);
+        const cJSON *masked;
 
-        if (!place)
+        if (!place || (is_nothing(before) && is_nothing(after)))
                 return;
         if (comparing->learning) {
-                set_add(comparing->learning->path, place);
-        } else if (!json_member(comparing->mask->path, place)) {
-                text_printf(comparing->out, "%s: %s is ", comparing->name, path[0] ? path : "it");
-                show_value(comparing->out, comparing->name, after);
-                text_append_string(comparing->out, ", and should be ");
-                show_value(comparing->out, comparing->name, before);
-                text_append_string(comparing->out, "\n");
-                comparing->count++;
+                learn_leaf(comparing->learning, place, both);
+                return;
         }
+        masked = json_member(comparing->mask->path, place);
+        if (masked && (both || cJSON_IsFalse(masked)))
+                return;
+        text_printf(comparing->out, "%s: %s is ", comparing->name, path[0] ? path : "it");
+        show_value(comparing->out, comparing->is_hidden, after);
+        text_append_string(comparing->out, ", and should be ");
+        show_value(comparing->out, comparing->is_hidden, before);
+        text_append_string(comparing->out, "\n");
+        comparing->count++;
 }
 
 static char *state_kind(const char *name)
@@ -219,6 +243,13 @@ static bool is_kind_counted(const struct mask *mask, const char *name)
         _cleanup_free_ char *kind = state_kind(name);
 
         return kind && json_member(mask->kind, kind);
+}
+
+static bool is_kind_hidden(const struct mask *mask, const char *name)
+{
+        _cleanup_free_ char *kind = state_kind(name);
+
+        return !kind || json_member(mask->hidden, kind);
 }
 
 static void learn_kinds(struct mask *mask, const cJSON *of, const cJSON *other)
@@ -290,6 +321,7 @@ size_t end_state_compare(const struct mask *mask, const cJSON *expected, const c
                 const cJSON *other = json_member(is, each->string);
 
                 comparing.name = each->string;
+                comparing.is_hidden = is_kind_hidden(mask, each->string);
                 if (is_kind_counted(mask, each->string))
                         continue;
                 if (other) {

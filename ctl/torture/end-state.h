@@ -11,8 +11,9 @@
 
 /* Members are sets: objects whose members' names count. */
 struct mask {
-        cJSON *path; /* "ConfigMap default/a: data.now" */
+        cJSON *path; /* "ConfigMap default/a: data.now"; true: it is there each time; false: or it is not */
         cJSON *kind; /* their objects have other names each time: they are counted */
+        cJSON *hidden; /* kinds whose values are not shown, as the watch wants it; "Secret" is one */
 };
 
 int mask_init(struct mask *mask); /* 0 or -ENOMEM */

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
+#include "ctl/torture/trial.h"
 #include "json/json.h"
 
 static const char *const at_work[] = {"queued", "running", "writing", "settling"};
@@ -31,9 +32,27 @@ static bool is_in_sync(const cJSON *watch)
         return strcmp(state, "in-sync") == 0 || strcmp(state, "absent") == 0;
 }
 
-static bool watch_is_busy(const cJSON *watch)
+bool quiet_is_given_up(const cJSON *object)
 {
-        bool busy = !is_in_sync(watch) || ctl_number(watch, "failing") > ctl_number(watch, "permanent");
+        return ctl_is(object, "permanent") || ctl_number(object, "attempts") >= TRIAL_ATTEMPTS;
+}
+
+/* Deletions are never given up by the operator, so they are counted here. */
+static size_t count_hopeless(const cJSON *status, const char *watch)
+{
+        const cJSON *each;
+        size_t count = 0;
+
+        cJSON_ArrayForEach(each, quiet_failing(status)) count +=
+                strcmp(json_text(each, "watch"), watch) == 0 && !ctl_is(each, "permanent") &&
+                quiet_is_given_up(each);
+        return count;
+}
+
+static bool watch_is_busy(const cJSON *status, const cJSON *watch)
+{
+        uint64_t over = ctl_number(watch, "permanent") + count_hopeless(status, json_text(watch, "name"));
+        bool busy = !is_in_sync(watch) || ctl_number(watch, "failing") > over;
 
         for (size_t i = 0; i < ELEMENTS(at_work); i++)
                 busy = busy || ctl_number(watch, at_work[i]) > 0;
@@ -46,7 +65,8 @@ bool quiet_is_busy(const cJSON *status)
 
         if (strcmp(json_text(status, "phase"), "running") != 0)
                 return true;
-        cJSON_ArrayForEach(watch, json_member(status, "watches")) if (watch_is_busy(watch)) return true;
+        cJSON_ArrayForEach(watch,
+                           json_member(status, "watches")) if (watch_is_busy(status, watch)) return true;
         return false;
 }
 
@@ -56,6 +76,15 @@ uint64_t quiet_waiting(const cJSON *status)
         uint64_t count = 0;
 
         cJSON_ArrayForEach(watch, json_member(status, "watches")) count += ctl_number(watch, "waiting");
+        return count;
+}
+
+uint64_t quiet_runs(const cJSON *status)
+{
+        const cJSON *watch;
+        uint64_t count = 0;
+
+        cJSON_ArrayForEach(watch, json_member(status, "watches")) count += ctl_number(watch, "runs");
         return count;
 }
 
@@ -76,7 +105,7 @@ bool quiet_owes(const cJSON *status, const cJSON *waiting)
 
         cJSON_ArrayForEach(each, list)
         {
-                if (!is_wished(each))
+                if (!is_wished(each) && !quiet_is_given_up(each))
                         return true;
                 wished++;
         }

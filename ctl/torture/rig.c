@@ -315,19 +315,27 @@ static int rig_make_ready(struct rig *rig)
         return given > 0;
 }
 
+/* Who moves all the time comes to no end, either. */
+#define WAITS_MAX 4 /* times the timeout */
+
 struct waiting {
+        uint64_t begun, runs;  /* when, and how many runs there had been */
         uint64_t since, moved; /* it looks quiet since then; something has moved last then */
         uint64_t mark;         /* of how far all is */
 };
 
 static int rig_out_of_time(struct rig *rig, const struct waiting *waiting)
 {
+        uint64_t now = clock_monotonic_usec(), timeout = rig->trial->options->timeout_usec;
+        uint64_t runs = rig->status ? quiet_runs(rig->status) : 0;
         _cleanup_free_ char *what = NULL;
 
-        if (clock_monotonic_usec() - waiting->moved < rig->trial->options->timeout_usec)
+        if (now - waiting->moved < timeout && now - waiting->begun < WAITS_MAX * timeout)
                 return 0;
         what = rig->status ? quiet_obstacle(rig->status) : last_words(rig);
-        return error_set(rig->error, -ETIMEDOUT, "it comes to no end: %s", what ? what : "");
+        return error_set(rig->error, -ETIMEDOUT, "it comes to no end, after %llu runs: %s",
+                         (unsigned long long)(runs > waiting->runs ? runs - waiting->runs : runs),
+                         what ? what : "");
 }
 
 /* 1: quiet. */
@@ -346,26 +354,38 @@ static int look_once(struct rig *rig, struct waiting *waiting)
         known = r == 0 && rig_read_status(rig);
         mark = rig->version + (known ? quiet_mark(rig->status) : 0);
         if (mark != waiting->mark)
-                *waiting = (struct waiting){.since = now, .moved = now, .mark = mark};
+                waiting->since = waiting->moved = now;
+        waiting->mark = mark;
         if (!known || quiet_is_busy(rig->status) || owes_runs(rig)) {
                 waiting->since = now;
                 return rig_out_of_time(rig, waiting);
         }
+        if (rig_out_of_time(rig, waiting) < 0)
+                return -ETIMEDOUT;
         return now - waiting->since >= (quiet_is_behind(rig->status, rig->objects) ? QUIET_MAX : QUIET_USEC);
 }
 
 int rig_wait(struct rig *rig, uint64_t fault)
 {
         uint64_t now = clock_monotonic_usec();
-        struct waiting waiting = {.since = now, .moved = now};
+        struct waiting waiting = {.begun = now, .since = now, .moved = now};
         int r;
 
+        if (rig->status && rig->operator_pid > 0)
+                waiting.runs = quiet_runs(rig->status);
         while ((r = look_once(rig, &waiting)) == 0) {
                 if (has_hit(rig, fault))
                         return 1;
                 (void)poll(NULL, 0, LOOK_MSEC);
         }
         return r < 0 ? r : 0;
+}
+
+int rig_list_waiting(struct rig *rig, cJSON **ret)
+{
+        static const char *const waiting[] = {"waiting", "", "", NULL};
+
+        return ctl_query(rig->runtime, "list", (char **)(uintptr_t)waiting, ret, rig->error);
 }
 
 /* ---- the beginning, and the end */

@@ -44,6 +44,9 @@ int rig_request(struct rig *rig, const char *method, const char *path, const cJS
 /* Asks the operator; argument as of ctl_query(). */
 int rig_order(struct rig *rig, const char *command, const char *const *argument);
 
+/* The objects that wait for a time. *ret is owned by the caller. */
+int rig_list_waiting(struct rig *rig, cJSON **ret);
+
 /* Waits until the operator has nothing to do but to wait for a time that a handler has named; deployments and the like become
  * ready meanwhile. 1: the fault with this id (0: none) has hit before that. -ETIMEDOUT: nothing has moved for the trial's
  * timeout; the error says what it waits for. */

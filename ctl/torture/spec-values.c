@@ -18,6 +18,7 @@ struct walker {
         const char *name;
         const char *member[DEPTH_MAX]; /* the way from the root; NULL: the first entry of a list */
         size_t depth;
+        bool hidden;
 };
 
 /* ---- one value */
@@ -50,7 +51,9 @@ static void add_value(struct walker *walker, cJSON *value)
         cJSON *each;
 
         append_way(walker, &words);
-        if (value)
+        if (value && walker->hidden)
+                text_printf(&words, " is another value (%d)", cJSON_GetArraySize(walker->out) + 1);
+        else if (value)
                 text_printf(&words, " is %.60s", json ? json : "");
         else
                 text_append_string(&words, " is absent");
@@ -162,7 +165,7 @@ static void vary_string(struct walker *walker, const cJSON *value, const cJSON *
         if (!text || text[0])
                 add_value(walker, cJSON_CreateString(""));
         if (other)
-                add_value(walker, cJSON_CreateString(other));
+                add_value(walker, cJSON_CreateString(walker->hidden ? "Mg==" : other));
 }
 
 static void vary_value(struct walker *walker, const cJSON *value, const cJSON *schema, bool required);
@@ -235,9 +238,9 @@ static void vary_value(struct walker *walker, const cJSON *value, const cJSON *s
                 vary_object(walker, value, schema);
 }
 
-cJSON *spec_values(const cJSON *spec, const cJSON *schema, const char *name)
+cJSON *spec_values(const cJSON *spec, const cJSON *schema, const char *name, bool hidden)
 {
-        struct walker walker = {.out = cJSON_CreateArray(), .root = spec, .name = name};
+        struct walker walker = {.out = cJSON_CreateArray(), .root = spec, .name = name, .hidden = hidden};
 
         if (walker.out)
                 vary_object(&walker, spec, schema);

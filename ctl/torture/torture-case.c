@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/ctl-answer.h"
 #include "ctl/torture/life.h"
 #include "ctl/torture/quiet.h"
 #include "ctl/torture/writes.h"
+#include "ipc/message.h"
 #include "json/json.h"
+
+#define STEPS_MAX 20
 
 static bool is_case_of(const struct torture_case *which, const char *name)
 {
@@ -20,9 +24,47 @@ static bool is_case_of(const struct torture_case *which, const char *name)
 
 /* ---- the operator */
 
+/* Runs what its handler wants to run again later. Returns how many objects that are, or a negative errno. */
+static int run_wished(struct life *life)
+{
+        _cleanup_json_ cJSON *answer = NULL;
+        const cJSON *each;
+        int r = life_check(life, rig_list_waiting(&life->rig, &answer)), count = 0;
+
+        cJSON_ArrayForEach(each, json_member(answer, "objects"))
+        {
+                const char *const argument[] = {json_text(each, "watch"), json_text(each, "key"), NULL};
+
+                if (r < 0 || strcmp(json_text(each, "nextReason"), run_reason_name(RUN_REQUEUE_AFTER)) != 0)
+                        continue;
+                r = life_check(life, rig_order(&life->rig, "retry", argument));
+                count++;
+        }
+        return r < 0 ? r : count;
+}
+
+/* What goes on in steps, with requeueAfter, is at its end when a further step writes nothing. Who writes each time is not waited for. */
 static int wait_quiet(struct life *life)
 {
-        return life_check(life, rig_wait(&life->rig, 0));
+        long position = 0;
+        int r = life_check(life, rig_wait(&life->rig, 0));
+
+        for (unsigned step = 0; r >= 0 && step < STEPS_MAX; step++) {
+                _cleanup_text_ struct text before = TEXT_EMPTY, written = TEXT_EMPTY;
+
+                r = writes_tell(life->rig.request_log, &position, &before);
+                if (r >= 0)
+                        r = run_wished(life);
+                if (r == 0)
+                        break;
+                if (r > 0)
+                        r = life_check(life, rig_wait(&life->rig, 0));
+                if (r >= 0)
+                        r = writes_tell(life->rig.request_log, &position, &written);
+                if (r >= 0 && written.size == 0)
+                        break;
+        }
+        return r < 0 ? r : 0;
 }
 
 static int start_operator(struct life *life)
@@ -50,7 +92,7 @@ static int check_given_up(struct life *life)
 
         cJSON_ArrayForEach(each, quiet_failing(life->rig.status))
         {
-                if (value && ctl_number(each, "attempts") < TRIAL_ATTEMPTS) {
+                if (value && ctl_is(each, "permanent") && ctl_number(each, "attempts") < TRIAL_ATTEMPTS) {
                         if (!json_member(life->torture->refused, json_text(value, "words")))
                                 cJSON_AddTrueToObject(life->torture->refused, json_text(value, "words"));
                         continue;
@@ -311,7 +353,8 @@ static int create_unseen(struct life *life)
         bool accepted;
         int r;
 
-        if (!expected) {
+        /* A refusal leaves all as it was before, so what there is then depends on the way. */
+        if (!expected || json_member(life->torture->refused, json_text(life->which->of, "words"))) {
                 life->attempt->result = CASE_SKIPPED;
                 return -ECANCELED;
         }
@@ -371,13 +414,38 @@ static int end_phase(struct life *life, enum phase phase)
         return life->which ? compare_with(life, life->torture->expected[phase]) : learn_phase(life, phase);
 }
 
+/* It is there still, since the handler runs as a user who cannot get to it. */
+static int check_gate(struct life *life)
+{
+        if (!is_case_of(life->which, "handler-killed") || access(life->rig.gate, F_OK) < 0)
+                return 0;
+        life->attempt->result = CASE_SKIPPED;
+        return -ECANCELED;
+}
+
+static int check_selected(struct life *life)
+{
+        const cJSON *watch;
+
+        cJSON_ArrayForEach(watch, json_member(life->rig.status, "watches")) if (
+                strcmp(json_text(watch, "name"), life->torture->trial->watch->name) == 0 &&
+                ctl_number(watch, "objects") ==
+                        0) return life_fail(life,
+                                            "the watch selects none of these objects: namespaces, selectors and filter decide that");
+        return 0;
+}
+
 /* Once the stale view is over, too. */
 static int end_creation(struct life *life)
 {
         int r = is_case_of(life->which, "stale") ? wait_quiet(life) : end_phase(life, PHASE_CREATE);
 
         if (r >= 0)
+                r = check_gate(life);
+        if (r >= 0)
                 r = run_middle(life);
+        if (r >= 0 && !life->which)
+                r = check_selected(life);
         if (r < 0 || !life->which)
                 return r;
         if (!is_case_of(life->which, "repeated") && !life->torture->is_idempotent)

@@ -28,6 +28,7 @@ struct torture {
         cJSON *write[PHASE_COUNT]; /* lists of {words, match, nth} */
         cJSON *value;              /* list of {words, spec} */
         cJSON *refused;            /* set of the words of values that the handler refuses for good */
+        bool watch_is_hidden;      /* its values are not shown */
         bool is_idempotent;        /* a further run writes nothing */
         unsigned bumps;            /* resourceVersions to be passed over at the start */
 };

@@ -3,6 +3,7 @@
 /* What a torture tells: progress, failures, a table; JSON; JUnit's XML. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "ctl/torture/torture-case.h"
 
@@ -12,6 +13,9 @@ struct case_report {
         bool ran, unsteady; /* it failed once, and passed when it ran again */
         char *recording;    /* a folder; NULL */
 };
+
+/* Of a case that has failed before there was any fault: there are no others then. */
+extern const struct case_kind report_faultless;
 
 struct report_summary {
         const struct torture *torture;
@@ -25,7 +29,6 @@ char *report_name(const struct torture_case *of);
 void report_progress(size_t done, size_t count, const struct torture_case *next); /* on a terminal alone */
 void report_failure(const struct case_report *report);
 void report_summary(const struct report_summary *summary);
-/* 0 or a negative errno. */
-int report_junit(const char *path, const struct report_summary *summary);
+int report_junit(FILE *file, const struct report_summary *summary);
 /* How many have failed, in both attempts. */
 size_t report_failures(const struct report_summary *summary);

@@ -31,6 +31,7 @@ struct cases {
         struct torture torture;
         struct case_report *report;
         size_t count;
+        FILE *junit;          /* NULL: not wanted */
         uint64_t seed, until; /* until: 0: all cases run */
 };
 
@@ -56,6 +57,10 @@ static bool is_case(const char *name, size_t size)
 
 static int check_only(const char *only)
 {
+        if (only && !only[0]) {
+                fputs("reconciledctl: --only takes at least one case\n", stderr);
+                return -EINVAL;
+        }
         for (const char *at = only; at && *at;) {
                 size_t size = strcspn(at, ",");
 
@@ -148,6 +153,15 @@ static char *recording_folder(const struct cases *cases, size_t number, const st
         return path;
 }
 
+/* What has changed by itself meanwhile, as an hour or a date does, is masked as well. */
+static void learn_again(struct cases *cases)
+{
+        struct attempt attempt = {0};
+
+        case_learn(&cases->torture, &attempt);
+        attempt_done(&attempt);
+}
+
 /* Only what fails twice has failed: the machine may have been slow. */
 static void run_one(struct cases *cases, size_t number)
 {
@@ -157,6 +171,7 @@ static void run_one(struct cases *cases, size_t number)
         report->recording = recording_folder(cases, number, &report->of);
         case_run(&cases->torture, &report->of, report->recording, &report->attempt);
         if (report->attempt.result == CASE_FAILED && !rig_was_interrupted()) {
+                learn_again(cases);
                 case_run(&cases->torture, &report->of, report->recording, &again);
                 report->unsteady = again.result != CASE_FAILED;
                 attempt_done(&again);
@@ -202,8 +217,7 @@ static void print_writes(const struct torture *torture)
 /* What fails without any fault cannot be compared with anything. It is the one case then. */
 static int refuse_trial(struct cases *cases, const struct attempt *attempt)
 {
-        static const struct case_kind kind = {.name = "without any fault", .what = "nothing is in its way"};
-        int r = add_case(cases, &kind, NULL);
+        int r = add_case(cases, &report_faultless, NULL);
 
         if (r < 0)
                 return r;
@@ -228,17 +242,46 @@ static int learn(struct cases *cases)
         }
         torture->value =
                 spec_values(json_member(torture->trial->subject->child, trial_spec_name(torture->trial)),
-                            trial_spec_schema(torture->trial), trial_spec_name(torture->trial));
+                            trial_spec_schema(torture->trial), trial_spec_name(torture->trial),
+                            torture->watch_is_hidden);
         return torture->value ? 0 : -ENOMEM;
+}
+
+/* "Widget.example.com", as the end state names it. */
+static int hide_kind(struct torture *torture, const char *api_version, const char *kind)
+{
+        const char *slash = strchr(api_version, '/');
+        _cleanup_free_ char *name = format_string("%s%s%.*s", kind, slash ? "." : "",
+                                                  slash ? (int)(slash - api_version) : 0, api_version);
+
+        return name && (json_member(torture->mask.hidden, name) ||
+                        cJSON_AddTrueToObject(torture->mask.hidden, name))
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int hide_confidential(struct torture *torture, const struct config_watch *watch)
+{
+        int r = watch->confidential ? hide_kind(torture, watch->api_version, watch->kind) : 0;
+
+        for (size_t i = 0; i < watch->owns_count && r >= 0; i++)
+                if (watch->owns[i].confidential)
+                        r = hide_kind(torture, watch->owns[i].api_version, watch->owns[i].kind);
+        return r;
 }
 
 static int prepare_torture(struct torture *torture, const struct trial *trial)
 {
+        const struct config_watch *watch = trial->watch;
+        int r;
+
         torture->trial = trial;
         torture->is_idempotent = true;
+        torture->watch_is_hidden = watch->confidential || strcmp(watch->kind, "Secret") == 0;
         torture->of_value = cJSON_CreateObject();
         torture->refused = cJSON_CreateObject();
-        return torture->of_value && torture->refused ? mask_init(&torture->mask) : -ENOMEM;
+        r = torture->of_value && torture->refused ? mask_init(&torture->mask) : -ENOMEM;
+        return r < 0 ? r : hide_confidential(torture, watch);
 }
 
 static void cases_done(struct cases *cases)
@@ -250,6 +293,7 @@ static void cases_done(struct cases *cases)
                 free(cases->report[i].recording);
         }
         free(cases->report);
+        cleanup_fclose(&cases->junit);
         for (unsigned phase = 0; phase < PHASE_COUNT; phase++) {
                 cJSON_Delete(torture->expected[phase]);
                 cJSON_Delete(torture->write[phase]);
@@ -270,7 +314,7 @@ static int conclude(struct cases *cases)
         int r;
 
         report_summary(&summary);
-        r = options->junit ? report_junit(options->junit, &summary) : 0;
+        r = cases->junit ? report_junit(cases->junit, &summary) : 0;
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s: %s\n", options->junit, strerror(-r));
                 return EXIT_CODE_IO;
@@ -290,6 +334,11 @@ static int run_trial(const struct trial *trial, struct cases *cases)
                 r = add_cases(cases);
         if (r == -ECANCELED)
                 return conclude(cases);
+        if (r >= 0 && cases->count == 0) {
+                fputs("reconciledctl: none of the cases of --only applies to this watch and object\n",
+                      stderr);
+                return EXIT_CODE_USAGE;
+        }
         if (r < 0) {
                 fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
                 return EXIT_CODE_SOFTWARE;
@@ -322,6 +371,7 @@ static bool read_option_number(const char *text, uint64_t most, uint64_t *ret)
 static int check_options(const struct torture_options *options, struct cases *cases)
 {
         uint64_t minutes = 0;
+        struct stat st;
 
         if (!read_option_number(options->seed, UINT64_MAX, &cases->seed) ||
             !read_option_number(options->minutes, MINUTES_MAX, &minutes) ||
@@ -331,11 +381,18 @@ static int check_options(const struct torture_options *options, struct cases *ca
         }
         if (check_only(options->only) < 0)
                 return EXIT_CODE_USAGE;
-        if (options->record && (options->record[0] != '/' || access(options->record, W_OK) < 0)) {
+        if (options->record && (options->record[0] != '/' || stat(options->record, &st) < 0 ||
+                                !S_ISDIR(st.st_mode) || access(options->record, W_OK) < 0)) {
                 fprintf(stderr,
                         "reconciledctl: --record %s: an absolute path of a folder that is there is needed\n",
                         options->record);
                 return EXIT_CODE_USAGE;
+        }
+        /* It may be a pipe, so it is opened once. */
+        cases->junit = options->junit ? fopen(options->junit, "we") : NULL;
+        if (options->junit && !cases->junit) {
+                fprintf(stderr, "reconciledctl: %s: %s\n", options->junit, strerror(errno));
+                return EXIT_CODE_IO;
         }
         cases->until = minutes > 0 ? clock_monotonic_usec() + minutes * USEC_PER_MINUTE : 0;
         return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "os/file.h"
 #include "os/temporary.h"
 #include "yaml/yaml-tree.h"
+
+#define FOLDER_MAX 85 /* a socket has 107, with "rig/run/..." */
 #include "json/json.h"
 
 /* ---- manifests */
@@ -24,11 +27,44 @@ static bool is_subject(const struct trial *trial, const cJSON *object)
                strcmp(json_text(object, "apiVersion"), trial->watch->api_version) == 0;
 }
 
+static const char *name_in(const cJSON *object, const char *member)
+{
+        return json_text(json_member(object, "metadata"), member);
+}
+
+static bool is_same_manifest(const cJSON *a, const cJSON *b)
+{
+        return strcmp(json_text(a, "kind"), json_text(b, "kind")) == 0 &&
+               strcmp(json_text(a, "apiVersion"), json_text(b, "apiVersion")) == 0 &&
+               strcmp(name_in(a, "name"), name_in(b, "name")) == 0 &&
+               strcmp(name_in(a, "namespace"), name_in(b, "namespace")) == 0;
+}
+
+/* The same file may be named twice, or lie beside its copy. */
+static bool is_listed_already(const cJSON *list, const cJSON *object)
+{
+        const cJSON *each;
+
+        cJSON_ArrayForEach(each, list) if (is_same_manifest(each, object)) return true;
+        return false;
+}
+
+/* What `kubectl get -o yaml` shows of an object that a server has, and refuses in a new one. */
+static void drop_servers_own(cJSON *object)
+{
+        static const char *const own[] = {"uid",        "resourceVersion", "creationTimestamp",
+                                          "generation", "managedFields",   "selfLink"};
+
+        for (size_t i = 0; i < ELEMENTS(own); i++)
+                cJSON_DeleteItemFromObjectCaseSensitive(json_member(object, "metadata"), own[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
+}
+
 static int take_manifest(cJSON *document, void *userdata, struct error *error)
 {
         struct trial *trial = userdata;
         const cJSON *items = json_member(document, "items"), *item;
-        cJSON *copy;
+        cJSON *list = is_subject(trial, document) ? trial->subject : trial->loaded, *copy;
         int r = 0;
 
         if (cJSON_IsArray(items)) {
@@ -43,11 +79,27 @@ static int take_manifest(cJSON *document, void *userdata, struct error *error)
         /* Beside the configuration there are other files, too. */
         if (!json_text(document, "apiVersion")[0] || !json_text(document, "kind")[0])
                 return 0;
+        if (is_subject(trial, document) && !name_in(document, "name")[0])
+                return error_set(error, -EINVAL, "an object of the watch needs a metadata.name");
+        if (is_listed_already(list, document))
+                return 0;
         copy = cJSON_Duplicate(document, true);
         if (!copy)
                 return error_set(error, -ENOMEM, "no memory");
-        cJSON_AddItemToArray(is_subject(trial, document) ? trial->subject : trial->loaded, copy);
+        if (list == trial->subject)
+                drop_servers_own(copy);
+        cJSON_AddItemToArray(list, copy);
         return 0;
+}
+
+static int read_one_beside(struct trial *trial, const char *path)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = yaml_each_document(path, take_manifest, trial, &error);
+
+        if (r < 0 && r != -ENOMEM)
+                fprintf(stderr, "reconciledctl: note: %s; passed over\n", error_message(&error));
+        return r == -ENOMEM ? r : 0;
 }
 
 /* Files of other programs lie there as well, so what cannot be read is passed over. */
@@ -64,7 +116,7 @@ static int read_beside(struct trial *trial)
                         return -ENOMEM;
                 if (glob(pattern, 0, NULL, &found) == 0)
                         for (size_t j = 0; j < found.gl_pathc && r != -ENOMEM; j++)
-                                r = yaml_each_document(found.gl_pathv[j], take_manifest, trial, NULL);
+                                r = read_one_beside(trial, found.gl_pathv[j]);
                 globfree(&found);
         }
         return r == -ENOMEM ? r : 0;
@@ -95,10 +147,12 @@ static int read_manifests(struct trial *trial, struct error *error)
 
 static bool has_namespace(const struct trial *trial, const char *name)
 {
+        static const char *const always[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
         const cJSON *object;
 
-        if (strcmp(name, "default") == 0 || strncmp(name, "kube-", 5) == 0)
-                return true;
+        for (size_t i = 0; i < ELEMENTS(always); i++)
+                if (strcmp(name, always[i]) == 0)
+                        return true;
         cJSON_ArrayForEach(object,
                            trial->loaded) if (strcmp(json_text(object, "kind"), "Namespace") == 0 &&
                                               strcmp(json_text(json_member(object, "metadata"), "name"),
@@ -207,14 +261,15 @@ static void resolve_path(const struct trial *trial, cJSON *item)
 /* A process of the handler that finds the gate dies with its first request, as if it had crashed there. */
 static cJSON *behind_gate(cJSON *command, const char *gate)
 {
+        static const char script[] =
+                "gate=$1; shift; if rmdir \"$gate\" 2>/dev/null; then read -r request; kill -9 $$; fi; exec \"$@\"";
         cJSON *list = cJSON_CreateArray();
-        _cleanup_free_ char *script = format_string(
-                "if rmdir '%s' 2>/dev/null; then read -r request; kill -9 $$; fi; exec \"$@\"", gate);
 
         cJSON_AddItemToArray(list, cJSON_CreateString("/bin/sh"));
         cJSON_AddItemToArray(list, cJSON_CreateString("-c"));
-        cJSON_AddItemToArray(list, cJSON_CreateString(script ? script : ""));
+        cJSON_AddItemToArray(list, cJSON_CreateString(script));
         cJSON_AddItemToArray(list, cJSON_CreateString("handler"));
+        cJSON_AddItemToArray(list, cJSON_CreateString(gate));
         while (command->child)
                 cJSON_AddItemToArray(list, cJSON_DetachItemFromArray(command, 0));
         return list;
@@ -259,10 +314,11 @@ static void adapt_handler(const struct trial *trial, cJSON *handler, const char 
                 tree_put(handler, dropped[i], NULL);
         if (geteuid() != 0)
                 tree_put(handler, "user", NULL);
+        tree_put_text(member_object(handler, "environment"), "HOME", NO_HOME);
         if (trial->watch->handler.kubernetes)
                 tree_put(handler, "kubernetes", account_of_handler(trial));
         else
-                tree_put_text(member_object(handler, "environment"), "KUBECONFIG", NO_KUBECONFIG);
+                tree_put_text(member_object(handler, "environment"), "KUBECONFIG", NO_HOME "/kubeconfig");
         resolve_path(trial, json_member(handler, "plugin"));
         for (size_t i = 0; i < ELEMENTS(command); i++) {
                 cJSON *list = json_member(handler, command[i]);
@@ -396,11 +452,16 @@ int trial_new(const struct torture_options *options, const struct config *config
                 return error_set(error, -ENOMEM, "no memory");
         r = find_config_folder(trial, path, error);
         if (r >= 0)
-                r = yaml_each_document(path, take_config, trial, error);
+                r = yaml_each_text_document(path, take_config, trial, error);
         if (r >= 0)
                 r = read_manifests(trial, error);
         if (r >= 0)
                 r = temporary_folder_new(true, &trial->folder, error);
+        if (r >= 0 && (trial->folder[0] != '/' || strlen(trial->folder) > FOLDER_MAX))
+                r = error_set(
+                        error, -EINVAL,
+                        "%s: $TMPDIR must be an absolute path of at most %d bytes, for the operator's sockets",
+                        trial->folder, FOLDER_MAX);
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
         r = need_namespaces(trial);

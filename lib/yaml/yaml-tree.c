@@ -22,6 +22,7 @@
 struct reader {
         yaml_document_t *document;
         size_t nodes;
+        bool texts; /* scalars stay as they are written */
 };
 
 static bool is_word_of(const char *text, const char *const *word, size_t count)
@@ -57,7 +58,7 @@ static cJSON *other_integer(const char *text)
         return json_new_integer(text[0] == '-' ? -value : value);
 }
 
-static cJSON *scalar(const yaml_node_t *node)
+static cJSON *scalar(const struct reader *reader, const yaml_node_t *node)
 {
         static const char *const null[] = {"", "~", "null", "Null", "NULL"};
         static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
@@ -68,7 +69,7 @@ static cJSON *scalar(const yaml_node_t *node)
         cJSON *number;
         char *end;
 
-        if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        if (reader->texts || node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return cJSON_CreateString(text);
         if (is_word_of(text, null, ELEMENTS(null)))
                 return cJSON_CreateNull();
@@ -119,15 +120,15 @@ static cJSON *tree(struct reader *reader, int index, unsigned depth)
         if (!node || depth > DEPTH_MAX || ++reader->nodes > NODES_MAX)
                 return cJSON_CreateNull();
         if (node->type == YAML_SCALAR_NODE)
-                return scalar(node);
+                return scalar(reader, node);
         return node->type == YAML_SEQUENCE_NODE ? sequence(reader, node, depth + 1)
                                                 : tree_of_mapping(reader, node, depth + 1);
 }
 
 /* NULL: it is no mapping, or too much of one. */
-static cJSON *document_tree(yaml_document_t *document)
+static cJSON *document_tree(yaml_document_t *document, bool texts)
 {
-        struct reader reader = {.document = document};
+        struct reader reader = {.document = document, .texts = texts};
         const yaml_node_t *root = yaml_document_get_root_node(document);
         cJSON *value = root && root->type == YAML_MAPPING_NODE ? tree_of_mapping(&reader, root, 0) : NULL;
 
@@ -148,7 +149,7 @@ cJSON *yaml_parse_object(const struct text *text)
                 return value;
         yaml_parser_set_input_string(&parser, (const unsigned char *)text->data, text->size);
         if (yaml_parser_load(&parser, &document)) {
-                value = document_tree(&document);
+                value = document_tree(&document, false);
                 yaml_document_delete(&document);
         }
         yaml_parser_delete(&parser);
@@ -183,8 +184,8 @@ static int not_yaml(const char *path, const yaml_parser_t *parser, struct error 
                          parser->problem ? parser->problem : "not valid YAML");
 }
 
-static int take_documents(const char *path, yaml_parser_t *parser, yaml_object_t take, void *userdata,
-                          struct error *error)
+static int take_documents(const char *path, yaml_parser_t *parser, bool texts, yaml_object_t take,
+                          void *userdata, struct error *error)
 {
         bool more = true;
         int r = 0;
@@ -196,7 +197,7 @@ static int take_documents(const char *path, yaml_parser_t *parser, yaml_object_t
                         return not_yaml(path, parser, error);
                 more = yaml_document_get_root_node(&document) != NULL;
                 if (more) {
-                        cJSON *object = document_tree(&document);
+                        cJSON *object = document_tree(&document, texts);
 
                         if (object)
                                 r = take(object, userdata, error);
@@ -210,7 +211,8 @@ static int take_documents(const char *path, yaml_parser_t *parser, yaml_object_t
         return r;
 }
 
-int yaml_each_document(const char *path, yaml_object_t take, void *userdata, struct error *error)
+static int each_document(const char *path, bool texts, yaml_object_t take, void *userdata,
+                         struct error *error)
 {
         _cleanup_fclose_ FILE *file = NULL;
         yaml_parser_t parser;
@@ -219,9 +221,19 @@ int yaml_each_document(const char *path, yaml_object_t take, void *userdata, str
         r = begin_yaml(path, &file, &parser, error);
         if (r < 0)
                 return r;
-        r = take_documents(path, &parser, take, userdata, error);
+        r = take_documents(path, &parser, texts, take, userdata, error);
         yaml_parser_delete(&parser);
         return r;
+}
+
+int yaml_each_document(const char *path, yaml_object_t take, void *userdata, struct error *error)
+{
+        return each_document(path, false, take, userdata, error);
+}
+
+int yaml_each_text_document(const char *path, yaml_object_t take, void *userdata, struct error *error)
+{
+        return each_document(path, true, take, userdata, error);
 }
 
 /* ---- a list of anything, one entry at a time */

@@ -17,6 +17,9 @@ cJSON *yaml_parse_object(const struct text *text);
 typedef int (*yaml_object_t)(cJSON *document, void *userdata, struct error *error);
 int yaml_each_document(const char *path, yaml_object_t take, void *userdata, struct error *error);
 
+/* Likewise, but each scalar is a text, just as it is written: 1.10, 0x10, yes. */
+int yaml_each_text_document(const char *path, yaml_object_t take, void *userdata, struct error *error);
+
 /* Visits each entry of a file that is a list, with its line. Errors as above. */
 typedef int (*yaml_entry_t)(const cJSON *entry, size_t line, void *userdata, struct error *error);
 int yaml_each_entry(const char *path, yaml_entry_t take, void *userdata, struct error *error);

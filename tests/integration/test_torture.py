@@ -248,6 +248,108 @@ def test_a_handler_that_fails_without_any_fault_is_told_so(bench):
     assert failing.returncode == 1 and "without any fault" in failing.stdout and "out of order" in failing.stdout
 
 
+CORRECT = {
+    "in steps": ("repeated,left", {}, ALIVE + """\
+step = status.get("step", 0)
+if step < 3:
+    answer(status={"step": step + 1}, requeueAfter="1h")
+"""),
+    "a cleanup in steps": ("left,reused", {"finalizer": True}, """\
+if request["action"] == "finalize" and not status.get("cleaning"):
+    answer(done=False, requeueAfter="1h", status={"cleaning": True})
+"""),
+    "a value is refused": ("value,missed", {}, ALIVE + """\
+answer(**({"status": {"size": 2}} if spec["size"] == 2 else {"error": "no", "permanent": True}))
+"""),
+    "nothing is as good as an empty object": ("value,missed", {"fields": TIER}, ALIVE + """\
+answer(status={"tier": spec.get("tier")})
+"""),
+    "a time that changes now and then": ("restarted,relisted", {}, ALIVE + """\
+import time
+if "since" not in status:
+    answer(status={"since": int(time.time() / 3)})
+"""),
+}
+
+
+@pytest.mark.parametrize("name", CORRECT)
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_a_correct_handler_is_not_blamed(bench, name):
+    cases, watch, code = CORRECT[name]
+    passed = bench.prepare(code, **watch).run("--only", cases)
+    assert passed.returncode == 0 and " 0 failed" in passed.stdout, passed.stdout + passed.stderr
+
+
+ENDLESS = {"runs again and again": ({}, "answer(requeueAfter='10ms')\n", "it comes to no end, after "),
+           "a cleanup that never succeeds": ({"finalizer": True}, ALIVE.replace("sys.exit(0)", "sys.exit('broken')"), "a is given up: "),
+           "a cleanup that fails once the object is gone": ({}, ALIVE.replace("sys.exit(0)", "sys.exit('broken')"), "a is given up: ")}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_what_goes_on_for_ever_is_reported(bench, name):
+    watch, code, words = ENDLESS[name]
+    told = subprocess.run([*bench.prepare(code, **watch).command("--only", "left"), "--timeout", f"{2 * SLOWNESS}s"], capture_output=True,
+                          text=True, timeout=120 * SLOWNESS, check=False)
+    assert told.returncode == 1 and words in told.stdout, told.stdout + told.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_values_of_the_configuration_are_as_they_are_written(bench, tmp_path):
+    seen = tmp_path / "seen"
+    written = {"A": "1.10", "B": "0x10", "C": "y", "D": "no", "E": "1e3", "F": "12345678901234567890", "G": "010"}
+    bench.prepare(f"open({str(seen)!r}, 'w').write(json.dumps({{name: os.environ[name] for name in 'ABCDEFG'}}))\n")
+    config = json.loads((bench.folder / "reconciled.yaml").read_text(encoding="utf-8"))
+    text = ", ".join(f"{name}: {value}" for name, value in written.items())
+    config["watches"][0]["handler"]["environment"] = "ENVIRONMENT"
+    (bench.folder / "reconciled.yaml").write_text(json.dumps(config).replace('"ENVIRONMENT"', "{" + text + "}"), encoding="utf-8")
+    assert bench.run("--only", "left").returncode == 0
+    assert json.loads(seen.read_text(encoding="utf-8")) == written
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_objects_as_a_server_shows_them_and_files_that_are_there_twice(bench):
+    bench.prepare(ALIVE)
+    shown = {**WIDGET, "metadata": {**WIDGET["metadata"], "uid": "x", "resourceVersion": "5", "generation": 3}, "status": {"size": 1}}
+    (bench.folder / "again.yaml").write_text(yaml.safe_dump_all([DEFINITION, shown]), encoding="utf-8")
+    (bench.folder / "broken.yaml").write_text("kind: [", encoding="utf-8")
+    done = bench.run("--only", "left", "--object", bench.folder / "again.yaml", "--object", bench.folder / "again.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = bench.run("--only", "left")
+    assert done.returncode == 0 and "broken.yaml:2: " in done.stderr and "passed over" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_objects_that_are_not_selected(bench):
+    told = bench.prepare(ALIVE, filter=".spec.size == 7").run("--only", "left")
+    assert told.returncode == 1 and "the watch selects none of these objects" in told.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_results_may_go_to_a_pipe(bench, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    done = bench.prepare(ALIVE).run("--only", "left", "--junit", pipe)
+    assert done.returncode == 0 and pipe.is_fifo(), done.stderr
+    assert "<testsuite " in reader.communicate(timeout=60 * SLOWNESS)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_confidential_values_are_not_shown(bench):
+    bench.prepare(ALIVE + "answer(children=[config_map('a', key='hunter' + str(request['attempt']))])\n",
+                  owns=[{"apiVersion": "v1", "kind": "ConfigMap", "confidential": True}])
+    told = bench.run("--only", "handler-killed")
+    assert told.returncode == 1 and "another value, not shown" in told.stdout and "hunter" not in told.stdout, told.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.plain_only("of reconciledctl alone")
 def test_a_refusal_for_good_is_an_answer(bench):
@@ -262,12 +364,9 @@ if spec.get("tier") == "tin":
 
 @pytest.mark.slow
 @pytest.mark.plain_only("of reconciledctl alone")
-def test_an_interrupt_leaves_nothing_behind(bench, tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
+def test_an_interrupt_leaves_nothing_behind(bench):
     bench.prepare(ALIVE)
-    process = subprocess.Popen(bench.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                               env={**os.environ, "TMPDIR": str(folder)})
+    process = subprocess.Popen(bench.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def children():
         found = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
@@ -281,6 +380,9 @@ def test_an_interrupt_leaves_nothing_behind(bench, tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     (["--only", "nothing"], "there is no case nothing; use repeated"),
+    (["--only", ""], "--only takes at least one case"),
+    (["--only", "stale"], "none of the cases of --only applies"),
+    (["--record", "/dev/null"], "an absolute path of a folder"),
     (["--minutes", "0"], "--minutes one from 1 on"),
     (["--seed", "x"], "--seed takes a number"),
     (["--record", "here"], "an absolute path"),

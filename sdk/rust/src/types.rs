@@ -42,7 +42,7 @@ impl From<&Value> for Request {
             last_error: value.get("lastError").as_str().unwrap_or_default().to_string(),
             watch: value.get("watch").as_str().unwrap_or_default().to_string(),
             epoch: value.get("epoch").as_i64(),
-            dry_run: value.get("dryRun").clone(),
+            dry_run: value.get("dryRun").as_bool(),
             children: value.get("children").as_list().to_vec(),
             related: value.get("related").as_list().to_vec(),
             object: value.get("object").clone(),
