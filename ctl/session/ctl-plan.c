@@ -33,6 +33,7 @@ struct plan_report {
         size_t count[PLAN_CLASS_COUNT];
         cJSON *group; /* by the text of their changes: {objects[]} */
         cJSON *other; /* list of {key, what, why}: what is unknown, and what failed */
+        cJSON *early; /* exchanges of a run from before its line: our finalizer is put on */
         /* of the run that is read */
         struct seen seen;
         struct text changes;
@@ -121,8 +122,10 @@ static void note_change(struct plan_report *report, const struct written *writte
         _cleanup_text_ struct text head = TEXT_EMPTY;
         bool is_hidden;
 
+        /* Of what was not seen before, the request shows the change. */
         if (!written->is_new)
-                (void)difference_visit(written->before, written->after, on_difference, &leaves);
+                (void)difference_visit(written->before, written->before ? written->after : written->sent,
+                                       on_difference, &leaves);
         is_hidden = leaves.text.size == 0 && written->redacted && !written->redacted_equal;
         if (written->is_new || leaves.text.size > 0 || is_hidden) {
                 append_object(&head, written->is_new ? "+ create" : "~ change", written->after,
@@ -149,7 +152,7 @@ static void plan_write(const struct written *written, void *userdata)
                 report->lacks_namespace = report->lacks_namespace || written->status == 404;
                 return;
         }
-        if (written->after && !written->is_new && !written->before) {
+        if (written->after && !written->is_new && !written->before && written->redacted) {
                 report->why = "an object was not seen before it was written";
                 return;
         }
@@ -215,12 +218,20 @@ static void plan_end(struct plan_report *report, const cJSON *line)
 
 static int plan_begin(struct plan_report *report, const cJSON *line)
 {
+        const cJSON *each;
+        int r;
+
         free(report->key);
         report->key = strdup(json_text(line, "key"));
         text_clear(&report->changes);
         report->why = NULL;
         report->makes_namespace = report->lacks_namespace = false;
-        return report->key ? seen_begin(&report->seen) : -ENOMEM;
+        r = report->key ? seen_begin(&report->seen, true) : -ENOMEM;
+        cJSON_ArrayForEach(each, report->early) if (r >= 0) r =
+                seen_take_line(&report->seen, each, "exchange", plan_write, report);
+        cJSON_Delete(report->early);
+        report->early = cJSON_CreateArray();
+        return report->early ? r : -ENOMEM;
 }
 
 static int plan_line(const cJSON *line, const char *type, void *userdata)
@@ -229,10 +240,16 @@ static int plan_line(const cJSON *line, const char *type, void *userdata)
 
         if (strcmp(type, "run") == 0)
                 return plan_begin(report, line);
-        if (!report->key)
+        if (!report->key) {
+                if (strcmp(type, "exchange") == 0)
+                        cJSON_AddItemToArray(report->early, cJSON_Duplicate(line, true));
                 return 0;
-        if (strcmp(type, "end") == 0)
+        }
+        if (strcmp(type, "end") == 0) {
                 plan_end(report, line);
+                free(TAKE_PTR(report->key));
+                return 0;
+        }
         return seen_take_line(&report->seen, line, type, plan_write, report);
 }
 
@@ -418,7 +435,8 @@ static int run_plan(const struct session_options *options, struct plan_report *r
 static int tell_plan(const struct session_options *session_options, const struct plan_options *options,
                      double gate)
 {
-        struct plan_report report = {.group = cJSON_CreateObject(), .other = cJSON_CreateArray()};
+        struct plan_report report = {
+                .group = cJSON_CreateObject(), .other = cJSON_CreateArray(), .early = cJSON_CreateArray()};
         int r = run_plan(session_options, &report);
 
         if (r == EXIT_CODE_OK) {
@@ -430,6 +448,7 @@ static int tell_plan(const struct session_options *session_options, const struct
         }
         cJSON_Delete(report.group);
         cJSON_Delete(report.other);
+        cJSON_Delete(report.early);
         seen_done(&report.seen);
         text_done(&report.changes);
         free(report.key);

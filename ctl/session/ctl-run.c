@@ -156,7 +156,7 @@ static int report_line(const cJSON *line, const char *type, void *userdata)
 static int tell_run(const struct ctl_run_options *options, const char *trace, bool of_file)
 {
         struct report report = {0};
-        int r = seen_begin(&report.seen);
+        int r = seen_begin(&report.seen, !of_file && !options->apply);
 
         if (r < 0)
                 return EXIT_CODE_SOFTWARE;

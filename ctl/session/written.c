@@ -13,9 +13,10 @@
 #define HTTP_CREATED 201
 #define STATUS       "/status"
 
-int seen_begin(struct seen *seen)
+int seen_begin(struct seen *seen, bool dry_run)
 {
         seen_done(seen);
+        seen->dry_run = dry_run;
         seen->by_path = cJSON_CreateObject();
         return seen->by_path ? 0 : -ENOMEM;
 }
@@ -78,6 +79,22 @@ static char *written_path(const char *method, const char *plain, const cJSON *af
                                            : strdup(plain);
 }
 
+/* What the handler was given has what was only tried before it ran (our finalizer), and what the server answers now has not. What a
+ * write does not send it does not change. */
+static int base_on_given(struct seen *seen, struct written *written)
+{
+        cJSON *metadata = json_member(seen->given, "metadata");
+        const cJSON *now = json_member(json_member(written->after, "metadata"), "finalizers");
+
+        written->before = seen->given;
+        if (!seen->dry_run || !written->after ||
+            json_member(json_member(written->sent, "metadata"), "finalizers"))
+                return 0;
+        cJSON_DeleteItemFromObjectCaseSensitive(metadata, "finalizers");
+        return !now || cJSON_AddItemToObject(metadata, "finalizers", cJSON_Duplicate(now, true)) ? 0
+                                                                                                 : -ENOMEM;
+}
+
 static int take_write(struct seen *seen, const cJSON *line, const char *plain, written_t visit,
                       void *userdata)
 {
@@ -101,15 +118,15 @@ static int take_write(struct seen *seen, const cJSON *line, const char *plain, w
         }
         known = json_member(seen->by_path, path);
         written.before = json_member(known, "object");
-        if (!written.before && is_given_object(seen, received))
-                written.before = seen->given;
         written.after = is_deleted ? NULL : received;
         written.sent = json_member(line, "sent");
+        if (!written.before && is_given_object(seen, received) && base_on_given(seen, &written) < 0)
+                return -ENOMEM;
         written.is_new = written.status == HTTP_CREATED;
         written.redacted = ctl_is(line, "redacted");
         written.redacted_equal = digest[0] && strcmp(json_text(known, "digest"), digest) == 0;
         visit(&written, userdata);
-        return remember_seen(seen, path, written.after, digest);
+        return seen->dry_run ? 0 : remember_seen(seen, path, written.after, digest);
 }
 
 int seen_take_line(struct seen *seen, const cJSON *line, const char *type, written_t visit, void *userdata)

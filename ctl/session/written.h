@@ -23,9 +23,10 @@ typedef void (*written_t)(const struct written *written, void *userdata);
 struct seen {
         cJSON *by_path; /* {object, digest}, as last seen */
         cJSON *given;   /* the object that the handler was given; NULL */
+        bool dry_run;   /* what is written is not kept: the next write finds the object as it was */
 };
 
-int seen_begin(struct seen *seen); /* forgets what was before; 0 or -ENOMEM */
+int seen_begin(struct seen *seen, bool dry_run); /* forgets what was before; 0 or -ENOMEM */
 void seen_done(struct seen *seen);
 /* A line of the trace of type request or exchange. Calls `visit` if the exchange is a write. 0 or -ENOMEM. */
 int seen_take_line(struct seen *seen, const cJSON *line, const char *type, written_t visit, void *userdata);

@@ -113,6 +113,17 @@ def test_the_handler_must_promise_and_gets_no_credentials(plan, handler, operato
     assert "--run-anyway" in by_hand("plan", expect=64).stderr and handler.count() == before + 1
 
 
+def test_several_writes_to_one_object_do_not_undo_each_other(devserver, operator, handler, widgets, by_hand):
+    """A dry run keeps nothing: the next write finds the object as it was."""
+    handler.behave(children(CHILD % "1"))
+    options = watch("widgets", handler, owns=OWNS, finalizer=True, readyCondition=True, handler_options={"dryRun": True})
+    operator.configure(devserver, [options])
+    widgets.create("new")
+    for told in (by_hand("plan", expect=2).stdout, by_hand("run", "--object", "default/new").stdout):
+        assert "+ metadata.finalizers[0]" in told and "+ status.conditions[0].type" in told
+        assert not [line for line in told.splitlines() if line.strip().startswith("- ")], told
+
+
 @pytest.mark.parametrize("options", [["--limit", "0"], ["--limit", "x"], ["--gate", "5"], ["--gate", "101%"]])
 def test_plan_mistakes(devserver, operator, handler, by_hand, options):
     operator.configure(devserver, [watch("widgets", handler)])
