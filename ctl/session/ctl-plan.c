@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/exit-code.h"
@@ -15,6 +16,7 @@
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 #include "ctl/session/ctl-run.h"
+#include "ctl/session/plan-groups.h"
 #include "ctl/session/session.h"
 #include "ctl/session/written.h"
 #include "ipc/message.h"
@@ -31,7 +33,7 @@ enum plan_class { PLAN_UNCHANGED, PLAN_CHANGES, PLAN_UNKNOWN, PLAN_FAILED, PLAN_
 
 struct plan_report {
         size_t count[PLAN_CLASS_COUNT];
-        cJSON *group; /* by the text of their changes: {objects[]} */
+        struct plan_groups groups;
         cJSON *other; /* list of {key, what, why}: what is unknown, and what failed */
         cJSON *early; /* exchanges of a run from before its line: our finalizer is put on */
         /* of the run that is read */
@@ -122,7 +124,7 @@ static void note_change(struct plan_report *report, const struct written *writte
         _cleanup_text_ struct text head = TEXT_EMPTY;
         bool is_hidden;
 
-        /* Of what was not seen before, the request shows the change. */
+        /* The request shows the change of an object that was not seen before. */
         if (!written->is_new)
                 (void)difference_visit(written->before, written->before ? written->after : written->sent,
                                        on_difference, &leaves);
@@ -164,16 +166,6 @@ static void plan_write(const struct written *written, void *userdata)
         append_anonymous(report, &report->changes, text ? text : "");
 }
 
-static void add_to_group(struct plan_report *report)
-{
-        const char *text = report->changes.data;
-        cJSON *group = json_member(report->group, text);
-
-        if (!group)
-                group = cJSON_AddArrayToObject(report->group, text);
-        cJSON_AddItemToArray(group, cJSON_CreateString(report->key));
-}
-
 static void add_other(struct plan_report *report, const char *what, const char *why)
 {
         cJSON *other = cJSON_CreateObject();
@@ -194,13 +186,13 @@ static const char *unknown_because(const struct plan_report *report, const char 
         return report->why;
 }
 
-static void plan_end(struct plan_report *report, const cJSON *line)
+static int plan_end(struct plan_report *report, const cJSON *line)
 {
         const char *result = json_text(line, "result"), *unknown = unknown_because(report, result);
         enum plan_class class = PLAN_UNCHANGED;
 
         if (strcmp(result, run_result_name(RESULT_STALE)) == 0)
-                return; /* it is gone meanwhile */
+                return 0; /* it is gone meanwhile */
         if (unknown)
                 class = PLAN_UNKNOWN;
         else if (strcmp(result, run_result_name(RESULT_SUCCESS)) != 0)
@@ -208,12 +200,12 @@ static void plan_end(struct plan_report *report, const cJSON *line)
         else if (report->changes.size > 0)
                 class = PLAN_CHANGES;
         report->count[class]++;
-        if (report->changes.size > 0)
-                add_to_group(report);
         if (class == PLAN_UNKNOWN)
                 add_other(report, "unknown", unknown);
         else if (class == PLAN_FAILED)
                 add_other(report, "failed", json_text(line, "message"));
+        return report->changes.size > 0 ? plan_groups_add(&report->groups, report->changes.data, report->key)
+                                        : 0;
 }
 
 static int plan_begin(struct plan_report *report, const cJSON *line)
@@ -246,9 +238,10 @@ static int plan_line(const cJSON *line, const char *type, void *userdata)
                 return 0;
         }
         if (strcmp(type, "end") == 0) {
-                plan_end(report, line);
+                int r = plan_end(report, line);
+
                 free(TAKE_PTR(report->key));
-                return 0;
+                return r;
         }
         return seen_take_line(&report->seen, line, type, plan_write, report);
 }
@@ -264,17 +257,15 @@ static size_t count_all(const struct plan_report *report)
         return count;
 }
 
-static void print_names(const cJSON *names)
+static void print_names(const struct plan_group *group)
 {
         _cleanup_text_ struct text line = TEXT_EMPTY;
-        int count = cJSON_GetArraySize(names), shown = 0;
-        const cJSON *name;
 
-        cJSON_ArrayForEach(name, names) if (shown++ < NAMES_SHOWN)
-                text_printf(&line, "%s%s", shown > 1 ? ", " : "", name->valuestring);
-        if (count > NAMES_SHOWN)
-                text_printf(&line, " and %d more", count - NAMES_SHOWN);
-        ctl_line("%d object%s: %s", count, count == 1 ? "" : "s", line.data ? line.data : "");
+        for (size_t i = 0; i < group->count && i < NAMES_SHOWN; i++)
+                text_printf(&line, "%s%s", i > 0 ? ", " : "", group->key[i]);
+        if (group->count > NAMES_SHOWN)
+                text_printf(&line, " and %zu more", group->count - NAMES_SHOWN);
+        ctl_line("%zu object%s: %s", group->count, group->count == 1 ? "" : "s", line.data ? line.data : "");
 }
 
 static void print_text(const char *lines)
@@ -287,14 +278,13 @@ static void print_text(const char *lines)
         }
 }
 
-static void plan_print_people(const struct plan_report *report)
+static void plan_print_people(const struct plan_report *report, struct plan_group *const *group)
 {
         const cJSON *each;
 
-        cJSON_ArrayForEach(each, report->group)
-        {
-                print_names(each);
-                print_text(each->string);
+        for (size_t i = 0; i < report->groups.count; i++) {
+                print_names(group[i]);
+                print_text(group[i]->changes);
                 puts("");
         }
         cJSON_ArrayForEach(each, report->other) ctl_line("%s: %s: %s", json_text(each, "key"),
@@ -304,24 +294,28 @@ static void plan_print_people(const struct plan_report *report)
                report->count[PLAN_FAILED]);
 }
 
-static void plan_print_json(const struct plan_report *report)
+static cJSON *json_of_group(const struct plan_group *group)
+{
+        cJSON *json = cJSON_CreateObject(), *objects = cJSON_AddArrayToObject(json, "objects");
+
+        for (size_t i = 0; i < group->count; i++)
+                cJSON_AddItemToArray(objects, cJSON_CreateString(group->key[i]));
+        cJSON_AddStringToObject(json, "changes", group->changes);
+        return json;
+}
+
+static void plan_print_json(const struct plan_report *report, struct plan_group *const *group)
 {
         static const char *const name[PLAN_CLASS_COUNT] = {"unchanged", "change", "unknown", "fail"};
         _cleanup_json_ cJSON *answer = cJSON_CreateObject();
-        cJSON *groups, *group;
-        const cJSON *each;
+        cJSON *groups;
 
         cJSON_AddNumberToObject(answer, "objects", (double)count_all(report));
         for (enum plan_class class = 0; class < PLAN_CLASS_COUNT; class ++)
                 cJSON_AddNumberToObject(answer, name[class], (double)report->count[class]);
         groups = cJSON_AddArrayToObject(answer, "groups");
-        cJSON_ArrayForEach(each, report->group)
-        {
-                group = cJSON_CreateObject();
-                cJSON_AddItemToObject(group, "objects", cJSON_Duplicate(each, true));
-                cJSON_AddStringToObject(group, "changes", each->string);
-                cJSON_AddItemToArray(groups, group);
-        }
+        for (size_t i = 0; i < report->groups.count; i++)
+                cJSON_AddItemToArray(groups, json_of_group(group[i]));
         cJSON_AddItemToObject(answer, "others", cJSON_Duplicate(report->other, true));
         (void)ctl_print_json(answer);
 }
@@ -403,68 +397,64 @@ static int withhold_credentials(struct config *config)
         return r;
 }
 
-static int read_trace(const char *folder, struct plan_report *report)
+/* The file is cut after each run, as it may be one of 100,000. */
+static int take_run(const struct session *session, void *userdata)
 {
-        _cleanup_free_ char *path = format_string("%s/trace", folder), *text = NULL;
-        _cleanup_fclose_ FILE *file = path ? fopen(path, "re") : NULL;
+        const char *path = session_trace_path(session);
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        _cleanup_free_ char *text = NULL;
         size_t allocated = 0;
         int r = file ? 0 : -errno;
 
         while (r >= 0 && getline(&text, &allocated, file) > 0)
-                r = trace_visit(text, plan_line, report);
-        return r;
+                r = trace_visit(text, plan_line, userdata);
+        return r >= 0 && truncate(path, 0) < 0 ? -errno : r;
 }
 
-static int run_plan(const struct session_options *options, struct plan_report *report)
+static int run_plan(const struct session_options *options)
 {
         _cleanup_(session_free_pointer) struct session *session = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = session_new(options, &session, &error), s;
+        int r = session_new(options, &session, &error);
 
-        if (r < 0) {
-                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
-        }
-        r = session_run(session);
-        s = r == EXIT_CODE_OK ? read_trace(session_folder(session), report) : 0;
-        if (s < 0)
-                fprintf(stderr, "reconciledctl: the trace of the runs: %s\n", strerror(-s));
-        return s < 0 ? EXIT_CODE_SOFTWARE : r;
+        if (r >= 0)
+                return session_run(session);
+        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+        return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
 }
 
-static int tell_plan(const struct session_options *session_options, const struct plan_options *options,
+static int show_plan(const struct plan_report *report, bool json)
+{
+        _cleanup_free_ struct plan_group **group = plan_groups_list(&report->groups);
+
+        if (!group)
+                return -ENOMEM;
+        if (json)
+                plan_print_json(report, group);
+        else
+                plan_print_people(report, group);
+        return 0;
+}
+
+static int tell_plan(struct session_options *session_options, const struct plan_options *options,
                      double gate)
 {
-        struct plan_report report = {
-                .group = cJSON_CreateObject(), .other = cJSON_CreateArray(), .early = cJSON_CreateArray()};
-        int r = run_plan(session_options, &report);
+        struct plan_report report = {.other = cJSON_CreateArray(), .early = cJSON_CreateArray()};
+        int r;
 
-        if (r == EXIT_CODE_OK) {
-                if (options->json)
-                        plan_print_json(&report);
-                else
-                        plan_print_people(&report);
-                r = plan_exit_code(&report, gate);
-        }
-        cJSON_Delete(report.group);
+        session_options->on_run = take_run;
+        session_options->userdata = &report;
+        r = run_plan(session_options);
+        if (r == EXIT_CODE_OK)
+                r = show_plan(&report, options->json) < 0 ? EXIT_CODE_SOFTWARE
+                                                          : plan_exit_code(&report, gate);
+        plan_groups_done(&report.groups);
         cJSON_Delete(report.other);
         cJSON_Delete(report.early);
         seen_done(&report.seen);
         text_done(&report.changes);
         free(report.key);
         return r;
-}
-
-static int use_unit_credential(struct config *config, const struct unit_credential *unit, int status,
-                               const struct error *error)
-{
-        if (config->kubeconfig[0])
-                return 0;
-        if (status < 0) {
-                fprintf(stderr, "reconciledctl: %s\n", error_message(error));
-                return EXIT_CODE_CONFIGURATION;
-        }
-        return unit->path && text_replace(&config->kubeconfig, unit->path) < 0 ? EXIT_CODE_SOFTWARE : 0;
 }
 
 int ctl_plan(const struct plan_options *options)
@@ -492,6 +482,6 @@ int ctl_plan(const struct plan_options *options)
                 return EXIT_CODE_USAGE;
         if (withhold_credentials(config) < 0)
                 return EXIT_CODE_SOFTWARE;
-        r = use_unit_credential(config, &unit, status, &error);
+        r = ctl_use_unit(config, &unit, status, &error);
         return r != 0 ? r : tell_plan(&session_options, options, gate);
 }

@@ -360,6 +360,18 @@ static const char *tty_obstacle(const struct config_watch *watch)
         return NULL;
 }
 
+int ctl_use_unit(struct config *config, const struct unit_credential *unit, int status,
+                 const struct error *error)
+{
+        if (config->kubeconfig[0])
+                return 0;
+        if (status < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(error));
+                return EXIT_CODE_CONFIGURATION;
+        }
+        return unit->path && text_replace(&config->kubeconfig, unit->path) < 0 ? EXIT_CODE_SOFTWARE : 0;
+}
+
 int ctl_run(const struct ctl_run_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = NULL;
@@ -390,13 +402,6 @@ int ctl_run(const struct ctl_run_options *options)
                 fprintf(stderr, "reconciledctl: --tty: %s\n", obstacle);
                 return EXIT_CODE_USAGE;
         }
-        if (!config->kubeconfig[0] && !is_file(options->object)) {
-                if (r < 0) {
-                        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                        return EXIT_CODE_CONFIGURATION;
-                }
-                if (unit.path && text_replace(&config->kubeconfig, unit.path) < 0)
-                        return EXIT_CODE_SOFTWARE;
-        }
-        return run_session(options, &session_options);
+        r = is_file(options->object) ? 0 : ctl_use_unit(config, &unit, r, &error);
+        return r != 0 ? r : run_session(options, &session_options);
 }

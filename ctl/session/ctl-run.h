@@ -18,6 +18,13 @@ struct config_watch;
 
 /* The watch of this name (NULL: the only one), without those of dependents; NULL: there is none, which was told. */
 const struct config_watch *ctl_find_watch(const struct config *config, const char *name);
+struct unit_credential;
+struct error;
+
+/* The cluster of the unit that runs this configuration, where the configuration names none. status, error: of
+ * unit_credential_find(). 0, or an exit code whose reason was printed. */
+int ctl_use_unit(struct config *config, const struct unit_credential *unit, int status,
+                 const struct error *error);
 /* Whether its handler may run many times, for a trial: it has promised to do nothing else, or the user says so. false: which was
  * told. */
 bool ctl_may_try(const struct config_watch *watch, bool run_anyway);

@@ -256,6 +256,7 @@ static int on_session_again(sd_event_source *source _unused_, uint64_t usec _unu
 static void on_run_done(struct session *session, struct message **message)
 {
         const struct message_done *done = &(*message)->done;
+        int r;
 
         if (done->result == RESULT_SETTLING && session->options.follow && !session->stopping) {
                 message_free(session->settling);
@@ -268,7 +269,11 @@ static void on_run_done(struct session *session, struct message **message)
                 return;
         }
         session->next++;
-        run_next(session);
+        r = session->options.on_run ? session->options.on_run(session, session->options.userdata) : 0;
+        if (r < 0)
+                session_fail(session, EXIT_CODE_SOFTWARE, "the trace of a run: %s", strerror(-r));
+        else
+                run_next(session);
 }
 
 /* ---- what they say */
@@ -581,6 +586,11 @@ int session_trace(const struct session *session, char **ret)
         size_t size;
 
         return file_read(session->trace, TRACE_MAX, ret, &size);
+}
+
+const char *session_trace_path(const struct session *session)
+{
+        return session->trace;
 }
 
 void session_use_kubeconfig(struct session *session, const char *path)

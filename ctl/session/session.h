@@ -22,7 +22,10 @@ struct session_options {
         char *const *command; /* or this in its place; NULL */
         const char *selector; /* of labels, beside that of the watch; NULL */
         size_t limit;         /* of objects; 0: none */
-        bool follow;          /* runs that wait for children go on until they end */
+        /* After each run, with its lines in session_trace_path(); NULL: nobody wants to know. An error ends the session. */
+        int (*on_run)(const struct session *session, void *userdata);
+        void *userdata;
+        bool follow; /* runs that wait for children go on until they end */
 };
 
 /* What is run again: everything as it was recorded. */
@@ -45,6 +48,8 @@ const char *session_folder(const struct session *session);
  * code whose reason was printed. */
 int session_run(struct session *session);
 int session_replay(struct session *session, const struct session_replay *replay, size_t count);
+const char *session_trace_path(
+        const struct session *session); /* lines are appended, also after it was cut to nothing */
 /* The JSON lines of all runs so far, owned by the caller. */
 int session_trace(const struct session *session, char **ret);
 DEFINE_CLEANUP(struct session *, session_free);
