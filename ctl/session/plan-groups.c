@@ -9,12 +9,12 @@
 
 #include "base/cleanup.h"
 
-static int compare_groups(const void *a, const void *b)
+static int compare_changes(const void *a, const void *b)
 {
         return strcmp(((const struct plan_group *)a)->changes, ((const struct plan_group *)b)->changes);
 }
 
-static void group_free(void *item)
+static void plan_group_free(void *item)
 {
         struct plan_group *group = item;
 
@@ -25,15 +25,15 @@ static void group_free(void *item)
         free(group);
 }
 
-static struct plan_group *group_new(struct plan_groups *groups, const char *changes)
+static struct plan_group *plan_group_new(struct plan_groups *groups, const char *changes)
 {
         struct plan_group *group = calloc(1, sizeof(*group));
 
         if (group)
                 group->changes = strdup(changes);
-        if (!group || !group->changes || !tsearch(group, &groups->root, compare_groups)) {
+        if (!group || !group->changes || !tsearch(group, &groups->root, compare_changes)) {
                 if (group)
-                        group_free(group);
+                        plan_group_free(group);
                 return NULL;
         }
         groups->count++;
@@ -43,8 +43,8 @@ static struct plan_group *group_new(struct plan_groups *groups, const char *chan
 int plan_groups_add(struct plan_groups *groups, const char *changes, const char *key)
 {
         const struct plan_group wanted = {.changes = (char *)(uintptr_t)changes};
-        struct plan_group *const *found = tfind(&wanted, &groups->root, compare_groups);
-        struct plan_group *group = found ? *found : group_new(groups, changes);
+        struct plan_group *const *found = tfind(&wanted, &groups->root, compare_changes);
+        struct plan_group *group = found ? *found : plan_group_new(groups, changes);
         char *copy = group ? strdup(key) : NULL;
 
         /* It doubles: at each power of two. */
@@ -99,6 +99,6 @@ struct plan_group **plan_groups_list(const struct plan_groups *groups)
 
 void plan_groups_done(struct plan_groups *groups)
 {
-        tdestroy(groups->root, group_free);
+        tdestroy(groups->root, plan_group_free);
         *groups = (struct plan_groups){0};
 }

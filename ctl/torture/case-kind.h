@@ -2,7 +2,6 @@
 #pragma once
 /* The kinds of cases: what may happen to an object, its handler and its operator. */
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "ctl/torture/trial.h"
 
@@ -10,6 +9,27 @@
 enum phase { PHASE_CREATE, PHASE_DELETE, PHASE_COUNT };
 
 enum scope { SCOPE_ONCE, SCOPE_WRITE, SCOPE_VALUE };
+
+enum {
+        KIND_REPEATED,
+        KIND_LEFT,
+        KIND_RESTARTED,
+        KIND_RELISTED,
+        KIND_REUSED,
+        KIND_REVERTED,
+        KIND_STALE,
+        KIND_HANDLER_KILLED,
+        KIND_KILLED_BEFORE,
+        KIND_KILLED_AFTER,
+        KIND_ANSWER_LOST,
+        KIND_CONFLICT,
+        KIND_THROTTLED,
+        KIND_FAILED,
+        KIND_DELETED,
+        KIND_VALUE,
+        KIND_MISSED,
+        KIND_COUNT
+};
 
 struct case_kind {
         const char *name, *what;
@@ -20,5 +40,4 @@ struct case_kind {
         bool (*applies)(const struct trial *trial); /* NULL: always */
 };
 
-extern const struct case_kind case_kind[];
-extern const size_t case_kind_count;
+extern const struct case_kind case_kind[KIND_COUNT];

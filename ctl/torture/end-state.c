@@ -150,7 +150,7 @@ cJSON *end_state_take(const cJSON *objects, const char *operator_name)
 
 /* ---- two runs */
 
-/* Of a list, an entry stands for all: "a[3].b" is "a[].b". */
+/* A mask is for all entries of a list: "a[3].b" becomes "a[].b". */
 static char *mask_path(const char *name, const char *path)
 {
         _cleanup_text_ struct text out = TEXT_EMPTY;
@@ -193,7 +193,7 @@ static void show_value(struct text *out, bool is_hidden, const cJSON *value)
                             json && strlen(json) > SHOWN_MAX ? "..." : "");
 }
 
-/* What is empty may as well be absent. */
+/* Handlers and servers differ in whether they leave an empty map or list out. */
 static bool is_nothing(const cJSON *value)
 {
         return !value || ((cJSON_IsObject(value) || cJSON_IsArray(value)) && !value->child);

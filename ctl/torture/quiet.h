@@ -14,7 +14,7 @@ uint64_t quiet_waiting(const cJSON *status); /* how many objects wait for a time
 bool quiet_owes(const cJSON *status, const cJSON *waiting);
 /* A watch has not reported what the server's objects ({path, object}) say. Not to be relied on: a selector hides objects. */
 bool quiet_is_behind(const cJSON *status, const cJSON *objects);
-/* Of an entry of quiet_failing(), or of `list waiting`: it is not tried again, or so often that it is of no use. */
+/* object: an entry of quiet_failing() or of `list waiting`. Another attempt will not help: there is none, or there were too many. */
 bool quiet_is_given_up(const cJSON *object);
 uint64_t quiet_runs(const cJSON *status); /* since the operator's start */
 /* In words, what it waits for. Owned by the caller; NULL: no memory. */

@@ -185,9 +185,9 @@ void rig_kill(struct rig *rig)
         }
 }
 
-int rig_order(struct rig *rig, const char *command, const char *const *argument)
+int rig_order(const struct rig *rig, const char *command, const char *const *argument, struct error *error)
 {
-        return ctl_command(rig->runtime, command, (char **)(uintptr_t)argument, rig->error);
+        return ctl_command(rig->runtime, command, (char **)(uintptr_t)argument, error);
 }
 
 /* The last line of its log that is an error, for the one who asks why. */
@@ -284,16 +284,21 @@ static bool has_hit(struct rig *rig, uint64_t fault)
         return false;
 }
 
-/* What is due later for another reason than a handler's wish is still to be done. */
-static bool owes_runs(struct rig *rig)
+int rig_list_waiting(const struct rig *rig, cJSON **ret)
 {
         static const char *const waiting[] = {"waiting", "", "", NULL};
+
+        return ctl_query(rig->runtime, "list", (char **)(uintptr_t)waiting, ret, NULL);
+}
+
+/* Runs that are due later are still to be done, unless a handler or the configuration has named the time. An operator that does not
+ * answer is asked again. */
+static bool owes_runs(const struct rig *rig)
+{
         _cleanup_json_ cJSON *answer = NULL;
 
-        if (quiet_waiting(rig->status) == 0)
-                return false;
-        return ctl_query(rig->runtime, "list", (char **)(uintptr_t)waiting, &answer, NULL) < 0 ||
-               quiet_owes(rig->status, answer);
+        return quiet_waiting(rig->status) > 0 &&
+               (rig_list_waiting(rig, &answer) < 0 || quiet_owes(rig->status, answer));
 }
 
 /* 1: some objects became ready; 0: none had to. */
@@ -315,7 +320,7 @@ static int rig_make_ready(struct rig *rig)
         return given > 0;
 }
 
-/* Who moves all the time comes to no end, either. */
+/* An operator that never rests comes to no end, either. */
 #define WAITS_MAX 4 /* times the timeout */
 
 struct waiting {
@@ -379,13 +384,6 @@ int rig_wait(struct rig *rig, uint64_t fault)
                 (void)poll(NULL, 0, LOOK_MSEC);
         }
         return r < 0 ? r : 0;
-}
-
-int rig_list_waiting(struct rig *rig, cJSON **ret)
-{
-        static const char *const waiting[] = {"waiting", "", "", NULL};
-
-        return ctl_query(rig->runtime, "list", (char **)(uintptr_t)waiting, ret, rig->error);
 }
 
 /* ---- the beginning, and the end */

@@ -42,10 +42,10 @@ void rig_kill(struct rig *rig); /* the operator and all that it has started, at 
  * negative errno. */
 int rig_request(struct rig *rig, const char *method, const char *path, const cJSON *body, cJSON **ret);
 /* Asks the operator; argument as of ctl_query(). */
-int rig_order(struct rig *rig, const char *command, const char *const *argument);
+int rig_order(const struct rig *rig, const char *command, const char *const *argument, struct error *error);
 
-/* The objects that wait for a time. *ret is owned by the caller. */
-int rig_list_waiting(struct rig *rig, cJSON **ret);
+/* The objects that wait for a time. *ret is owned by the caller. A negative errno: the operator does not answer. */
+int rig_list_waiting(const struct rig *rig, cJSON **ret);
 
 /* Waits until the operator has nothing to do but to wait for a time that a handler has named; deployments and the like become
  * ready meanwhile. 1: the fault with this id (0: none) has hit before that. -ETIMEDOUT: nothing has moved for the trial's

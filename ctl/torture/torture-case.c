@@ -17,33 +17,34 @@
 
 #define STEPS_MAX 20
 
-static bool is_case_of(const struct torture_case *which, const char *name)
+static bool is_case_of(const struct torture_case *which, size_t kind)
 {
-        return which && strcmp(which->kind->name, name) == 0;
+        return which && which->kind == &case_kind[kind];
 }
 
 /* ---- the operator */
 
-/* Runs what its handler wants to run again later. Returns how many objects that are, or a negative errno. */
-static int run_wished(struct life *life)
+/* Runs the objects whose handler wants to run again later; one of them may be gone meanwhile. Returns their number. */
+static int run_wished(const struct life *life)
 {
         _cleanup_json_ cJSON *answer = NULL;
         const cJSON *each;
-        int r = life_check(life, rig_list_waiting(&life->rig, &answer)), count = 0;
+        int count = 0;
 
+        (void)rig_list_waiting(&life->rig,
+                               &answer); /* who does not answer has ended, which the next wait finds out */
         cJSON_ArrayForEach(each, json_member(answer, "objects"))
         {
                 const char *const argument[] = {json_text(each, "watch"), json_text(each, "key"), NULL};
 
-                if (r < 0 || strcmp(json_text(each, "nextReason"), run_reason_name(RUN_REQUEUE_AFTER)) != 0)
-                        continue;
-                r = life_check(life, rig_order(&life->rig, "retry", argument));
-                count++;
+                count += strcmp(json_text(each, "nextReason"), run_reason_name(RUN_REQUEUE_AFTER)) == 0 &&
+                         rig_order(&life->rig, "retry", argument, NULL) >= 0;
         }
-        return r < 0 ? r : count;
+        return count;
 }
 
-/* What goes on in steps, with requeueAfter, is at its end when a further step writes nothing. Who writes each time is not waited for. */
+/* A handler that works in steps, with requeueAfter, has come to its end when a further step writes nothing. STEPS_MAX is for one that
+ * writes each time. */
 static int wait_quiet(struct life *life)
 {
         long position = 0;
@@ -72,10 +73,10 @@ static int start_operator(struct life *life)
         return life_check(life, rig_start(&life->rig));
 }
 
-static void kill_operator(struct life *life, const char *when)
+static void kill_operator(struct life *life)
 {
         rig_kill(&life->rig);
-        life_step(life, "the operator is killed%s", when);
+        life_step(life, "the operator is killed");
 }
 
 static int restart_operator(struct life *life)
@@ -84,7 +85,7 @@ static int restart_operator(struct life *life)
         return start_operator(life);
 }
 
-/* All its failing objects are given up by now. A refusal for good is an answer as well; all attempts in vain are none. */
+/* Failing objects are given up by now. A handler may refuse a value for good; all attempts in vain are a failure. */
 static int check_given_up(struct life *life)
 {
         const cJSON *value = life->which && life->which->kind->scope == SCOPE_VALUE ? life->which->of : NULL,
@@ -125,7 +126,7 @@ static int wait_and_compare(struct life *life, const cJSON *expected)
         return r < 0 ? r : compare_with(life, expected);
 }
 
-/* Nothing of what was written since the log was last looked at may have changed anything. */
+/* No write since the last look at the log may have changed anything. */
 static int check_unwritten(struct life *life, const char *why)
 {
         _cleanup_text_ struct text written = TEXT_EMPTY;
@@ -156,7 +157,8 @@ static int repeat_runs(struct life *life)
                 const char *const argument[] = {life->torture->trial->watch->name, key, NULL};
 
                 if (r >= 0)
-                        r = key ? life_check(life, rig_order(&life->rig, "retry", argument)) : -ENOMEM;
+                        r = key ? life_check(life, rig_order(&life->rig, "retry", argument, &life->error))
+                                : -ENOMEM;
         }
         if (r >= 0)
                 life_step(life, "the handler runs once more");
@@ -236,7 +238,7 @@ static int live_restarted(struct life *life)
 {
         int r = skip_log(life);
 
-        kill_operator(life, "");
+        kill_operator(life);
         if (r >= 0)
                 r = restart_operator(life);
         if (r >= 0)
@@ -265,7 +267,7 @@ static int live_reused(struct life *life)
         int r;
 
         if (!is_held)
-                kill_operator(life, "");
+                kill_operator(life);
         r = life_delete(life);
         if (r >= 0 && is_held)
                 r = wait_quiet(life);
@@ -283,7 +285,7 @@ static int live_reverted(struct life *life)
         bool accepted = false;
         int r = 0;
 
-        kill_operator(life, "");
+        kill_operator(life);
         cJSON_ArrayForEach(value, life->torture->value) if (r >= 0 && !accepted) r =
                 life_set_spec(life, value, &accepted);
         if (r >= 0 && !accepted)
@@ -330,17 +332,15 @@ static int live_value(struct life *life)
 
 static int run_middle(struct life *life)
 {
-        static const struct {
-                const char *name;
-                int (*live)(struct life *life);
-        } middle[] = {
-                {"restarted", live_restarted}, {"relisted", live_relisted}, {"reused", live_reused},
-                {"reverted", live_reverted},   {"stale", live_stale},       {"value", live_value},
+        static int (*const middle[KIND_COUNT])(struct life * life) = {
+                [KIND_RESTARTED] = live_restarted, [KIND_RELISTED] = live_relisted,
+                [KIND_REUSED] = live_reused,       [KIND_REVERTED] = live_reverted,
+                [KIND_STALE] = live_stale,         [KIND_VALUE] = live_value,
         };
 
-        for (size_t i = 0; i < ELEMENTS(middle); i++)
-                if (is_case_of(life->which, middle[i].name))
-                        return middle[i].live(life);
+        for (size_t i = 0; i < KIND_COUNT; i++)
+                if (middle[i] && is_case_of(life->which, i))
+                        return middle[i](life);
         return 0;
 }
 
@@ -358,7 +358,7 @@ static int create_unseen(struct life *life)
                 life->attempt->result = CASE_SKIPPED;
                 return -ECANCELED;
         }
-        kill_operator(life, "");
+        kill_operator(life);
         r = life_create(life);
         if (r >= 0)
                 r = life_set_spec(life, life->which->of, &accepted);
@@ -374,13 +374,13 @@ static int begin_creation(struct life *life)
 {
         int r = arm(life, PHASE_CREATE);
 
-        if (r >= 0 && is_case_of(life->which, "stale"))
+        if (r >= 0 && is_case_of(life->which, KIND_STALE))
                 r = hold_dependents(life, true);
-        if (r >= 0 && is_case_of(life->which, "handler-killed")) {
+        if (r >= 0 && is_case_of(life->which, KIND_HANDLER_KILLED)) {
                 r = mkdir(life->rig.gate, 0777) < 0 ? -errno : 0;
                 life_step(life, "the handler will be killed when it gets its next request");
         }
-        if (r >= 0 && is_case_of(life->which, "missed"))
+        if (r >= 0 && is_case_of(life->which, KIND_MISSED))
                 return create_unseen(life);
         if (r >= 0)
                 r = life_create(life);
@@ -414,10 +414,10 @@ static int end_phase(struct life *life, enum phase phase)
         return life->which ? compare_with(life, life->torture->expected[phase]) : learn_phase(life, phase);
 }
 
-/* It is there still, since the handler runs as a user who cannot get to it. */
+/* A handler that runs as another user cannot get to the gate, and was not killed. */
 static int check_gate(struct life *life)
 {
-        if (!is_case_of(life->which, "handler-killed") || access(life->rig.gate, F_OK) < 0)
+        if (!is_case_of(life->which, KIND_HANDLER_KILLED) || access(life->rig.gate, F_OK) < 0)
                 return 0;
         life->attempt->result = CASE_SKIPPED;
         return -ECANCELED;
@@ -435,10 +435,10 @@ static int check_selected(struct life *life)
         return 0;
 }
 
-/* Once the stale view is over, too. */
+/* `stale` compares once its stale view is over. */
 static int end_creation(struct life *life)
 {
-        int r = is_case_of(life->which, "stale") ? wait_quiet(life) : end_phase(life, PHASE_CREATE);
+        int r = is_case_of(life->which, KIND_STALE) ? wait_quiet(life) : end_phase(life, PHASE_CREATE);
 
         if (r >= 0)
                 r = check_gate(life);
@@ -448,11 +448,11 @@ static int end_creation(struct life *life)
                 r = check_selected(life);
         if (r < 0 || !life->which)
                 return r;
-        if (!is_case_of(life->which, "repeated") && !life->torture->is_idempotent)
+        if (!is_case_of(life->which, KIND_REPEATED) && !life->torture->is_idempotent)
                 return 0;
         r = repeat_runs(life);
         /* No run was due for what was taken back, so the conditions' observedGeneration is behind until now. */
-        if (r >= 0 && !is_case_of(life->which, "reverted"))
+        if (r >= 0 && !is_case_of(life->which, KIND_REVERTED))
                 r = check_unwritten(life, "a further run has nothing to do");
         return r < 0 ? r : compare_with(life, life->torture->expected[PHASE_CREATE]);
 }
@@ -463,7 +463,7 @@ static int end_life(struct life *life)
 
         if (r >= 0)
                 r = arm(life, PHASE_DELETE);
-        if (r >= 0 && is_case_of(life->which, "handler-killed"))
+        if (r >= 0 && is_case_of(life->which, KIND_HANDLER_KILLED))
                 r = mkdir(life->rig.gate, 0777) < 0 && errno != EEXIST ? -errno : 0;
         if (r >= 0)
                 r = life_delete(life);
@@ -472,7 +472,7 @@ static int end_life(struct life *life)
         return r < 0 ? r : end_phase(life, PHASE_DELETE);
 }
 
-/* Versions and the like are other ones, so that who notes them is found out. */
+/* Each run without faults begins at another resourceVersion, so that a handler's notes of it are masked. */
 static int bump_versions(struct life *life)
 {
         static const char body[] =
@@ -492,7 +492,7 @@ static int bump_versions(struct life *life)
 static int begin_rig(struct life *life, const char *record)
 {
         struct torture *torture = life->torture;
-        bool gated = is_case_of(life->which, "handler-killed");
+        bool gated = is_case_of(life->which, KIND_HANDLER_KILLED);
         int r = life_check(life, rig_open(&life->rig, torture->trial, record, gated, &life->error));
 
         if (r >= 0)
@@ -552,10 +552,10 @@ void case_run(struct torture *torture, const struct torture_case *which, const c
 
         assert(torture->expected[PHASE_DELETE]);
         run_life(&life, record);
-        if (is_case_of(which, "left") && attempt->result == CASE_PASSED)
+        if (is_case_of(which, KIND_LEFT) && attempt->result == CASE_PASSED)
                 compare_left(torture, attempt);
-        /* What repeats nothing itself need not be told so in each other case. */
-        if (is_case_of(which, "repeated") && attempt->result == CASE_FAILED)
+        /* One failure is enough: no other case looks at further runs then. */
+        if (is_case_of(which, KIND_REPEATED) && attempt->result == CASE_FAILED)
                 torture->is_idempotent = false;
 }
 

@@ -15,7 +15,7 @@ struct torture_case {
         const cJSON *of; /* a write or a value, borrowed; NULL */
 };
 
-/* What is known from runs without faults. */
+/* Runs without faults have shown this. */
 struct torture {
         const struct trial *trial;
         char *collection; /* the path of the watch's objects without their namespaces: "/apis/GROUP/VERSION"; */

@@ -104,7 +104,7 @@ static void print_people(const struct report_summary *summary)
 
         if (all.cases > tally_of(summary, &report_faultless).cases)
                 printf("%-15s %5s %6s  %s\n", "case", "runs", "failed", "what happens");
-        for (size_t i = 0; i < case_kind_count; i++) {
+        for (size_t i = 0; i < KIND_COUNT; i++) {
                 struct tally tally = tally_of(summary, &case_kind[i]);
 
                 if (tally.cases > 0)

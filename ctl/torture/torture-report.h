@@ -14,7 +14,7 @@ struct case_report {
         char *recording;    /* a folder; NULL */
 };
 
-/* Of a case that has failed before there was any fault: there are no others then. */
+/* The only case of a handler that fails without any fault. */
 extern const struct case_kind report_faultless;
 
 struct report_summary {

@@ -49,7 +49,7 @@ static bool list_has_case(const char *list, const char *name)
 
 static bool is_case(const char *name, size_t size)
 {
-        for (size_t i = 0; i < case_kind_count; i++)
+        for (size_t i = 0; i < KIND_COUNT; i++)
                 if (strlen(case_kind[i].name) == size && strncmp(case_kind[i].name, name, size) == 0)
                         return true;
         return false;
@@ -66,7 +66,7 @@ static int check_only(const char *only)
 
                 if (!is_case(at, size)) {
                         fprintf(stderr, "reconciledctl: --only: there is no case %.*s; use", (int)size, at);
-                        for (size_t i = 0; i < case_kind_count; i++)
+                        for (size_t i = 0; i < KIND_COUNT; i++)
                                 fprintf(stderr, " %s", case_kind[i].name);
                         fputs("\n", stderr);
                         return -EINVAL;
@@ -102,7 +102,7 @@ static int add_cases(struct cases *cases)
         const char *only = torture->trial->options->only;
         int r = 0;
 
-        for (size_t i = 0; i < case_kind_count && r >= 0; i++) {
+        for (size_t i = 0; i < KIND_COUNT && r >= 0; i++) {
                 const struct case_kind *kind = &case_kind[i];
 
                 if ((only && !list_has_case(only, kind->name)) ||
