@@ -81,7 +81,6 @@ def test_lint_is_content_with_a_clean_project(lint):
     ("lib/base/thing.c", LICENCE, "MESSAGE_ID_A is never logged"),
     ("tests/integration/test_a.py", LICENCE, "MESSAGE_ID_A is named by no test"),
     ("ctl/a.c", LICENCE + "static int thing(void)\n{\n}\n", "lib/base/thing.c:3: ctl/a.c has a thing() already"),
-    ("tools/same-names", "thing: so it was\n", "there is no second thing()"),
     ("ctl/a.c", LICENCE + "/* as other_thing() does */\n", "ctl/a.c:2: there is no other_thing()"),
     ("ctl/a.c", LICENCE + "/* as lib/base/other.c has it */\n", "ctl/a.c:2: there is no lib/base/other.c"),
     ("docs/architecture.md", "`base/other.h`\n", "there is no base/other.h"),
@@ -100,12 +99,6 @@ def test_what_waits_is_marked(lint):
     assert "b() calls a(), which may wait" in told(marked + "\nstatic int b(void)\n{\n        return a();\n}\n")
     assert "on_end() may wait, and is a callback" in told(marked.replace("int a(", "int on_end("))
     assert "a_done() may wait, and is a callback" in told(marked.replace("int a(", "int a_done("))
-
-
-def test_names_may_be_used_twice_where_it_is_said(lint):
-    second = {"ctl/a.c": LICENCE + "/* thing() of base/thing.c */\nstatic int thing(void)\n{\n}\n"}
-    assert lint({**second, "tools/same-names": "# two\nthing: so it is\n"}) == ""
-    assert "has a thing() already" in lint({"tools/same-names": "# none\n"})
 
 
 def test_an_unsteady_test_may_stand_for_a_week(lint):
