@@ -561,7 +561,7 @@ static int output_done(int code)
         if (fflush(stdout) == 0 && !ferror(stdout))
                 return code;
         fprintf(stderr, "reconciledctl: the output cannot be written: %s\n", strerror(errno));
-        return code == EXIT_CODE_OK ? EXIT_CODE_IO : code;
+        return code < EXIT_CODE_USAGE ? EXIT_CODE_IO : code;
 }
 
 int main(int argc, char **argv)

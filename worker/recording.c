@@ -360,6 +360,29 @@ static void line_end(struct recording *recording, struct text *lines)
         text_clear(lines);
 }
 
+/* What was left out cannot be compared, but its hash can: the key is of this session alone. Finalizers are no secret and no part of
+ * it, since a dry run does not keep ours. */
+static void add_digest(struct text *lines, const char *json, size_t size)
+{
+        static const char *const passed_over[] = {"managedFields", "resourceVersion",   "uid",
+                                                  "generation",    "creationTimestamp", "selfLink",
+                                                  "finalizers"};
+        _cleanup_json_ cJSON *tree = json_parse_served(json, size);
+        _cleanup_free_ char *left = NULL;
+        char digest[24];
+
+        if (!cJSON_IsObject(tree))
+                return;
+        for (size_t i = 0; i < ELEMENTS(passed_over); i++)
+                cJSON_DeleteItemFromObjectCaseSensitive(json_member(tree, "metadata"), passed_over[i]);
+        left = cJSON_PrintUnformatted(tree);
+        if (!left)
+                return;
+        snprintf(digest, sizeof(digest), "%016" PRIx64,
+                 keyed_hash_end(keyed_hash_of(HASHED_BODY), left, strlen(left)));
+        json_string(lines, "digest", digest);
+}
+
 static void add_content(struct run *run, const char *type, const char *bytes, size_t size)
 {
         struct recording *recording = run->worker->recording;
@@ -368,6 +391,9 @@ static void add_content(struct run *run, const char *type, const char *bytes, si
         if (run->watch->config->confidential ||
             add_body(recording, &run->record, "body", bytes, size, false))
                 json_bool(&run->record, "redacted", true);
+        /* The object itself, with which an exchange by hand is compared. */
+        if (run->watch->config->confidential && recording->fd >= 0 && run->json)
+                add_digest(&run->record, run->json, strlen(run->json));
         line_end(recording, &run->record);
 }
 
@@ -435,25 +461,6 @@ static bool speaks_of_confidential(const struct worker *worker, const char *path
         return false;
 }
 
-/* What was left out cannot be compared, but its hash can: the key is of this session alone. */
-static void add_digest(struct text *lines, const struct kube_response *response)
-{
-        _cleanup_json_ cJSON *tree = json_parse_served(response->body, response->body_size);
-
-        _cleanup_free_ char *left = NULL;
-        char digest[24];
-
-        if (!cJSON_IsObject(tree))
-                return;
-        cJSON_DeleteItemFromObjectCaseSensitive(tree, "metadata");
-        left = cJSON_PrintUnformatted(tree);
-        if (!left)
-                return;
-        snprintf(digest, sizeof(digest), "%016" PRIx64,
-                 keyed_hash_end(keyed_hash_of(HASHED_BODY), left, strlen(left)));
-        json_string(lines, "digest", digest);
-}
-
 static void on_exchange(const struct kube_exchange *exchange, void *userdata)
 {
         struct recording *recording = userdata;
@@ -476,7 +483,7 @@ static void on_exchange(const struct kube_exchange *exchange, void *userdata)
                 redacted;
         if (redacted) {
                 json_bool(&lines, "redacted", true);
-                add_digest(&lines, response);
+                add_digest(&lines, response->body, response->body_size);
         }
         line_end(recording, &lines);
 }

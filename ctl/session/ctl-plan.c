@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "base/short-hash.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "ctl/check/ctl-check.h"
@@ -26,13 +27,16 @@
 #define EXIT_CODE_CHANGES 2
 #define NAMES_SHOWN       5  /* of a group */
 #define VALUE_SHOWN       80 /* bytes of a value */
+#define VALUE_LED         16 /* of them, before the place where two values differ */
+#define LINES_SHOWN       60 /* of a group, to people */
 #define NAME_LEAST        2
 
 /* The worst that is known of an object. */
 enum plan_class { PLAN_UNCHANGED, PLAN_CHANGES, PLAN_UNKNOWN, PLAN_FAILED, PLAN_CLASS_COUNT };
 
 struct plan_report {
-        size_t count[PLAN_CLASS_COUNT];
+        const char *operator_name;
+        size_t count[PLAN_CLASS_COUNT], gone;
         struct plan_groups groups;
         cJSON *other; /* list of {key, what, why}: what is unknown, and what failed */
         cJSON *early; /* exchanges of a run from before its line: our finalizer is put on */
@@ -41,6 +45,7 @@ struct plan_report {
         struct text changes;
         char *key;
         const char *why; /* it is unknown, in words */
+        char *refused;   /* the server's words to the last write that it refused; NULL */
         bool makes_namespace, lacks_namespace;
 };
 
@@ -68,74 +73,152 @@ static void append_anonymous(const struct plan_report *report, struct text *out,
         text_append_string(out, text);
 }
 
+/* Where lists of ours are taken away, an empty one may be left. */
+static bool is_nothing_written(const char *path, const cJSON *value)
+{
+        bool is_list_of_ours =
+                strcmp(path, "metadata.finalizers") == 0 || strcmp(path, "status.conditions") == 0;
+
+        return !value || cJSON_IsNull(value) || (is_list_of_ours && cJSON_IsArray(value) && !value->child);
+}
+
 struct leaves {
         const struct plan_report *report;
         struct text text;
+        bool notes; /* the operator's own labels and annotations differ */
 };
 
+/* The beginning of the character at this byte. */
+static size_t character_at(const char *text, size_t at)
+{
+        while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
+                at--;
+        return at;
+}
+
+/* Long values are cut around the place where they differ. Their hash keeps groups apart that look alike then. */
+static void append_cut(struct text *out, const char *json, size_t from)
+{
+        size_t size = strlen(json),
+               begin = character_at(json, from > VALUE_LED && from < size ? from - VALUE_LED : 0);
+        size_t end = size - begin > VALUE_SHOWN ? character_at(json, begin + VALUE_SHOWN) : size;
+
+        if (size <= VALUE_SHOWN)
+                text_append_string(out, json);
+        else
+                text_printf(out, "%s%.*s%s (%zu bytes, hash %08x)", begin > 0 ? "..." : "",
+                            (int)(end - begin), json + begin, end < size ? "..." : "", size,
+                            (unsigned)XXH3_64bits(json, size));
+}
+
 /* In values a short name says nothing: "a" and "1" are everywhere. */
-static void append_value(struct leaves *leaves, const char *sign, const char *path, const cJSON *value)
+static void append_value(struct leaves *leaves, const char *sign, const char *path, const char *json,
+                         size_t from)
 {
         const char *slash = strchr(leaves->report->key, '/');
         bool is_telling = strlen(slash ? slash + 1 : leaves->report->key) >= NAME_LEAST;
-        _cleanup_free_ char *json = value ? cJSON_PrintUnformatted(value) : NULL;
+        _cleanup_text_ struct text whole = TEXT_EMPTY, cut = TEXT_EMPTY;
 
         if (!json)
                 return;
-        if (strlen(json) > VALUE_SHOWN)
-                memcpy(json + VALUE_SHOWN - 3, "...", 4);
-        text_printf(&leaves->text, "    %s %s: ", sign, path);
         if (is_telling)
-                append_anonymous(leaves->report, &leaves->text, json);
+                append_anonymous(leaves->report, &whole, json);
         else
-                text_append_string(&leaves->text, json);
-        text_append_string(&leaves->text, "\n");
+                text_append_string(&whole, json);
+        append_cut(&cut, whole.data ? whole.data : "", from);
+        text_printf(&leaves->text, "    %s %s: %s\n", sign, path, cut.data ? cut.data : "");
 }
 
-/* The operator's own notes change with its release, and mean nothing to anybody else. */
-static bool is_note_of_tooling(const char *path)
+/* The operator's own labels and annotations, whose values differ from object to object. */
+static bool is_own_note_at(const struct plan_report *report, const char *path)
 {
-        return strstr(path, "applyset.k8s.io/tooling") != NULL;
+        const char *quoted = strncmp(path, "metadata.", 9) == 0 ? strstr(path, "[\"") : NULL;
+        size_t size = strlen(report->operator_name);
+
+        return quoted &&
+               (strncmp(quoted + 2, "applyset.k8s.io/", 16) == 0 ||
+                (strncmp(quoted + 2, report->operator_name, size) == 0 && quoted[2 + size] == '/'));
+}
+
+/* These change with the operator's release and with the clock. */
+static bool is_no_news(const char *path)
+{
+        return strstr(path, "applyset.k8s.io/tooling") || ends_with(path, "lastTransitionTime");
 }
 
 static void on_difference(const char *path, const cJSON *before, const cJSON *after, void *userdata)
 {
         struct leaves *leaves = userdata;
+        _cleanup_free_ char *old = NULL, *new = NULL;
+        size_t same = 0;
 
-        if (is_note_of_tooling(path) || ends_with(path, "lastTransitionTime"))
+        if (is_no_news(path) || (is_nothing_written(path, before) && is_nothing_written(path, after)))
                 return;
-        append_value(leaves, "-", path, before);
-        append_value(leaves, "+", path, after);
+        if (is_own_note_at(leaves->report, path)) {
+                leaves->notes = true;
+                return;
+        }
+        old = is_nothing_written(path, before) ? NULL : cJSON_PrintUnformatted(before);
+        new = is_nothing_written(path, after) ? NULL : cJSON_PrintUnformatted(after);
+        while (old && new &&old[same] && old[same] == new[same])
+                same++;
+        append_value(leaves, "-", path, old, same);
+        append_value(leaves, "+", path, new, same);
 }
 
-static void append_object(struct text *out, const char *sign, const cJSON *object, const char *subresource)
+/* "ConfigMap NAME-c", with the namespace where it is not that of the object. */
+static void append_object(const struct plan_report *report, struct text *out, const cJSON *object)
 {
         const cJSON *metadata = json_member(object, "metadata");
-        const char *name = json_text(metadata, "name");
+        const char *name = json_text(metadata, "name"), *namespace_name = json_text(metadata, "namespace");
+        size_t own = strcspn(report->key, "/");
+        bool is_elsewhere = namespace_name[0] && (report->key[own] != '/' || strlen(namespace_name) != own ||
+                                                  strncmp(report->key, namespace_name, own) != 0);
 
-        text_printf(out, "%s %s %s%s\n", sign, json_text(object, "kind"),
-                    name[0] ? name : json_text(metadata, "generateName"),
-                    subresource[0] ? ", its status" : "");
+        text_printf(out, "%s %s%s", json_text(object, "kind"), is_elsewhere ? namespace_name : "",
+                    is_elsewhere ? "/" : "");
+        append_anonymous(report, out, name[0] ? name : json_text(metadata, "generateName"));
+}
+
+/* What is new is shown without what the server sets and what everybody knows of it. */
+static void on_new(const char *path, const cJSON *before _unused_, const cJSON *after, void *userdata)
+{
+        static const char *const known[] = {"kind", "apiVersion", "metadata.name", "metadata.namespace",
+                                            "metadata.ownerReferences"};
+
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strncmp(path, known[i], strlen(known[i])) == 0 && !is_name_byte(path[strlen(known[i])]))
+                        return;
+        on_difference(path, NULL, after, userdata);
+}
+
+/* Returns whether what differs is hidden. */
+static bool find_leaves(const struct written *written, struct leaves *leaves)
+{
+        if (written->is_new)
+                (void)difference_visit(NULL, written->after, on_new, leaves);
+        else if (written->before) /* else the request shows the change */
+                (void)difference_visit(written->before, written->after, on_difference, leaves);
+        else
+                (void)difference_visit(NULL, written->sent, on_difference, leaves);
+        if (leaves->notes && !written->is_new)
+                text_append_string(&leaves->text, "    the operator's own labels or annotations\n");
+        return !written->is_new && leaves->text.size == 0 && written->redacted && !written->redacted_equal;
 }
 
 static void note_change(struct plan_report *report, const struct written *written)
 {
         struct leaves leaves = {.report = report};
-        _cleanup_text_ struct text head = TEXT_EMPTY;
-        bool is_hidden;
+        bool is_hidden = find_leaves(written, &leaves);
 
-        /* The request shows the change of an object that was not seen before. */
-        if (!written->is_new)
-                (void)difference_visit(written->before, written->before ? written->after : written->sent,
-                                       on_difference, &leaves);
-        is_hidden = leaves.text.size == 0 && written->redacted && !written->redacted_equal;
         if (written->is_new || leaves.text.size > 0 || is_hidden) {
-                append_object(&head, written->is_new ? "+ create" : "~ change", written->after,
-                              written->is_new ? "" : written->subresource);
-                append_anonymous(report, &report->changes, head.data ? head.data : "");
-                text_append_string(&report->changes, leaves.text.data);
+                text_append_string(&report->changes, written->is_new ? "+ create " : "~ change ");
+                append_object(report, &report->changes, written->after);
+                text_printf(&report->changes, "%s\n%s",
+                            !written->is_new && written->subresource[0] ? ", its status" : "",
+                            leaves.text.data ? leaves.text.data : "");
         }
-        if (is_hidden && !written->is_new)
+        if (is_hidden)
                 text_append_string(&report->changes, "    confidential content, which is not shown\n");
         report->makes_namespace =
                 report->makes_namespace ||
@@ -143,27 +226,55 @@ static void note_change(struct plan_report *report, const struct written *writte
         text_done(&leaves.text);
 }
 
+static void note_deletion(struct plan_report *report, const struct written *written)
+{
+        text_append_string(&report->changes, "- delete ");
+        if (written->before)
+                append_object(report, &report->changes, written->before);
+        else
+                append_anonymous(report, &report->changes, written->path);
+        text_append_string(&report->changes, "\n");
+}
+
+static int note_refusal(struct plan_report *report, const struct written *written)
+{
+        free(report->refused);
+        report->lacks_namespace = report->lacks_namespace || written->status == 404;
+        report->refused = format_string("%s %s is refused (HTTP %d): %s", written->method, written->path,
+                                        written->status, written->error);
+        return report->refused ? 0 : -ENOMEM;
+}
+
+/* NULL: it can be told. */
+static const char *why_untold(const struct written *written)
+{
+        if (written->after && (!cJSON_IsObject(written->after) || !json_text(written->after, "kind")[0]))
+                return "the server's answer to a write is no object";
+        if (written->after && !written->is_new && !written->before && written->redacted)
+                return "a confidential object was not seen before it was written";
+        if (written->partial && (json_member(written->sent, "spec") || json_member(written->sent, "status")))
+                return "the watch fetches metadata alone, so nobody knows what a write would change";
+        return NULL;
+}
+
 static void plan_write(const struct written *written, void *userdata)
 {
         struct plan_report *report = userdata;
-        _cleanup_free_ char *text = NULL;
+        const char *why;
 
         if (strstr(written->path, "/events/"))
                 return; /* they come after the end of their run, and are news, not state */
         if (written->status / 100 != 2) {
-                report->lacks_namespace = report->lacks_namespace || written->status == 404;
+                (void)note_refusal(report, written);
                 return;
         }
-        if (written->after && !written->is_new && !written->before && written->redacted) {
-                report->why = "an object was not seen before it was written";
-                return;
-        }
-        if (written->after) {
+        why = why_untold(written);
+        if (why)
+                report->why = why;
+        else if (written->after)
                 note_change(report, written);
-                return;
-        }
-        text = format_string("- delete %s\n", written->path);
-        append_anonymous(report, &report->changes, text ? text : "");
+        else
+                note_deletion(report, written);
 }
 
 static void add_other(struct plan_report *report, const char *what, const char *why)
@@ -176,36 +287,42 @@ static void add_other(struct plan_report *report, const char *what, const char *
         cJSON_AddItemToArray(report->other, other);
 }
 
-/* What depends on a write that was only tried cannot be known. */
+/* What depends on a write that was only tried cannot be known. NULL: it is known. */
 static const char *unknown_because(const struct plan_report *report, const char *result)
 {
         if (report->makes_namespace && report->lacks_namespace)
                 return "what comes into the namespace that would be made";
-        if (strcmp(result, run_result_name(RESULT_SETTLING)) == 0)
+        if (strcmp(result, run_result_name(RESULT_STALE)) == 0)
+                return "the server says that it is gone";
+        if (strcmp(result, run_result_name(RESULT_CONFLICT)) == 0)
+                return "the handler would run again, and see what was written";
+        if (strcmp(result, run_result_name(RESULT_SETTLING)) == 0 && !report->refused)
                 return "what follows when its children are ready";
         return report->why;
 }
 
 static int plan_end(struct plan_report *report, const cJSON *line)
 {
-        const char *result = json_text(line, "result"), *unknown = unknown_because(report, result);
-        enum plan_class class = PLAN_UNCHANGED;
+        const char *result = json_text(line, "result"), *message = json_text(line, "message");
+        const char *unknown = unknown_because(report, result);
+        bool is_success = strcmp(result, run_result_name(RESULT_SUCCESS)) == 0;
+        enum plan_class class = unknown                    ? PLAN_UNKNOWN
+                                : !is_success              ? PLAN_FAILED
+                                : report->changes.size > 0 ? PLAN_CHANGES
+                                                           : PLAN_UNCHANGED;
 
-        if (strcmp(result, run_result_name(RESULT_STALE)) == 0)
-                return 0; /* it is gone meanwhile */
-        if (unknown)
-                class = PLAN_UNKNOWN;
-        else if (strcmp(result, run_result_name(RESULT_SUCCESS)) != 0)
-                class = PLAN_FAILED;
-        else if (report->changes.size > 0)
-                class = PLAN_CHANGES;
+        if (strcmp(result, run_result_name(RESULT_STALE)) == 0 && !report->refused) {
+                report->gone++;
+                return 0;
+        }
         report->count[class]++;
         if (class == PLAN_UNKNOWN)
                 add_other(report, "unknown", unknown);
         else if (class == PLAN_FAILED)
-                add_other(report, "failed", json_text(line, "message"));
-        return report->changes.size > 0 ? plan_groups_add(&report->groups, report->changes.data, report->key)
-                                        : 0;
+                add_other(report, "failed",
+                          strcmp(result, run_result_name(RESULT_SETTLING)) == 0 ? report->refused : message);
+        return class == PLAN_CHANGES ? plan_groups_add(&report->groups, report->changes.data, report->key)
+                                     : 0;
 }
 
 static int plan_begin(struct plan_report *report, const cJSON *line)
@@ -217,8 +334,11 @@ static int plan_begin(struct plan_report *report, const cJSON *line)
         report->key = strdup(json_text(line, "key"));
         text_clear(&report->changes);
         report->why = NULL;
+        free(TAKE_PTR(report->refused));
         report->makes_namespace = report->lacks_namespace = false;
         r = report->key ? seen_begin(&report->seen, true) : -ENOMEM;
+        if (r >= 0)
+                r = seen_take_line(&report->seen, line, "run", plan_write, report);
         cJSON_ArrayForEach(each, report->early) if (r >= 0) r =
                 seen_take_line(&report->seen, each, "exchange", plan_write, report);
         cJSON_Delete(report->early);
@@ -270,12 +390,19 @@ static void print_names(const struct plan_group *group)
 
 static void print_text(const char *lines)
 {
-        while (*lines) {
+        size_t more = 0;
+
+        for (size_t i = 0; *lines; i++) {
                 int size = (int)strcspn(lines, "\n");
 
-                ctl_line("  %.*s", size, lines);
+                if (i < LINES_SHOWN)
+                        ctl_line("  %.*s", size, lines);
+                else
+                        more++;
                 lines += size + (lines[size] == '\n');
         }
+        if (more > 0)
+                printf("  and %zu more lines (--json)\n", more);
 }
 
 static void plan_print_people(const struct plan_report *report, struct plan_group *const *group)
@@ -289,9 +416,11 @@ static void plan_print_people(const struct plan_report *report, struct plan_grou
         }
         cJSON_ArrayForEach(each, report->other) ctl_line("%s: %s: %s", json_text(each, "key"),
                                                          json_text(each, "what"), json_text(each, "why"));
-        printf("%zu objects, %zu unchanged, %zu change, %zu unknown, %zu fail\n", count_all(report),
-               report->count[PLAN_UNCHANGED], report->count[PLAN_CHANGES], report->count[PLAN_UNKNOWN],
-               report->count[PLAN_FAILED]);
+        if (report->gone > 0)
+                printf("%zu gone meanwhile\n", report->gone);
+        printf("%zu object%s, %zu unchanged, %zu change, %zu unknown, %zu fail\n", count_all(report),
+               count_all(report) == 1 ? "" : "s", report->count[PLAN_UNCHANGED], report->count[PLAN_CHANGES],
+               report->count[PLAN_UNKNOWN], report->count[PLAN_FAILED]);
 }
 
 static cJSON *json_of_group(const struct plan_group *group)
@@ -313,6 +442,7 @@ static void plan_print_json(const struct plan_report *report, struct plan_group 
         cJSON_AddNumberToObject(answer, "objects", (double)count_all(report));
         for (enum plan_class class = 0; class < PLAN_CLASS_COUNT; class ++)
                 cJSON_AddNumberToObject(answer, name[class], (double)report->count[class]);
+        cJSON_AddNumberToObject(answer, "gone", (double)report->gone);
         groups = cJSON_AddArrayToObject(answer, "groups");
         for (size_t i = 0; i < report->groups.count; i++)
                 cJSON_AddItemToArray(groups, json_of_group(group[i]));
@@ -342,7 +472,8 @@ static bool read_plan_gate(const char *text, double *ret)
         if (!text)
                 return true;
         *ret = strtod(text, &end);
-        return is_digit(text[0]) && strcmp(end, "%") == 0 && *ret <= 100;
+        return is_digit(text[0]) && strspn(text, "0123456789.") == (size_t)(end - text) &&
+               strcmp(end, "%") == 0 && *ret <= 100;
 }
 
 static int plan_exit_code(const struct plan_report *report, double gate)
@@ -398,7 +529,7 @@ static int withhold_credentials(struct config *config)
 }
 
 /* The file is cut after each run, as it may be one of 100,000. */
-static int take_run(const struct session *session, void *userdata)
+static int take_run(const struct session *session, bool is_over, void *userdata)
 {
         const char *path = session_trace_path(session);
         _cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -406,7 +537,7 @@ static int take_run(const struct session *session, void *userdata)
         size_t allocated = 0;
         int r = file ? 0 : -errno;
 
-        while (r >= 0 && getline(&text, &allocated, file) > 0)
+        while (r >= 0 && is_over && getline(&text, &allocated, file) > 0)
                 r = trace_visit(text, plan_line, userdata);
         return r >= 0 && truncate(path, 0) < 0 ? -errno : r;
 }
@@ -439,7 +570,9 @@ static int show_plan(const struct plan_report *report, bool json)
 static int tell_plan(struct session_options *session_options, const struct plan_options *options,
                      double gate)
 {
-        struct plan_report report = {.other = cJSON_CreateArray(), .early = cJSON_CreateArray()};
+        struct plan_report report = {.operator_name = session_options->config->operator_name,
+                                     .other = cJSON_CreateArray(),
+                                     .early = cJSON_CreateArray()};
         int r;
 
         session_options->on_run = take_run;
@@ -454,6 +587,7 @@ static int tell_plan(struct session_options *session_options, const struct plan_
         seen_done(&report.seen);
         text_done(&report.changes);
         free(report.key);
+        free(report.refused);
         return r;
 }
 

@@ -61,7 +61,7 @@ static void print_change(const struct written *written)
         const cJSON *before = written->before;
         bool is_whole = before || written->is_new || !written->sent;
 
-        if (!before && !written->is_new && written->redacted)
+        if (!written->is_new && written->redacted && (!before || before == written->after))
                 puts("    (not shown, because the object is confidential)");
         else if (difference_print(before, is_whole ? written->after : written->sent, "    ") == 0)
                 puts(written->redacted

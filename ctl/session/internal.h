@@ -34,6 +34,7 @@ struct session {
         struct key *key;
         const struct session_replay *replay;
         size_t key_count, next, replay_count;
+        unsigned tries;           /* of the run that is next, with on_run */
         struct message *settling; /* the DONE of a run that goes on */
         sd_event_source *again;
         char *access_folder; /* what the handler is given for itself */

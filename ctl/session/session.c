@@ -31,6 +31,7 @@
 
 #define TRACE_MAX ((size_t)1024 * 1024 * 1024)
 #define CREDIT    1024
+#define TRIES_MAX 3 /* of a run that another one helps */
 
 /* ---- the end */
 
@@ -106,7 +107,7 @@ static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_
 {
         struct session *session = userdata;
 
-        if (info->ssi_signo == SIGINT && tty_is_busy(session->tty))
+        if ((info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && tty_is_busy(session->tty))
                 return 0;
         session_end(session, 128 + (int)info->ssi_signo);
         return 0;
@@ -228,7 +229,7 @@ static void begin_when_ready(struct session *session)
                 return;
         session->started = true;
         order_keys(session);
-        if (!session->replay && session->key_count == 0)
+        if (!session->replay && session->key_count == 0 && !session->options.on_run)
                 session_fail(session, EXIT_CODE_USAGE,
                              "%s%sthere is no %s (%s) that the watch %s selects: namespaces, selectors and "
                              "filter decide that",
@@ -253,9 +254,16 @@ static int on_session_again(sd_event_source *source _unused_, uint64_t usec _unu
         return 0;
 }
 
+/* An operator would try again later, when the server has recovered, or with the newest version. */
+static bool run_again_helps(enum run_result result)
+{
+        return result == RESULT_CONFLICT || result == RESULT_UNAVAILABLE || result == RESULT_BEHIND;
+}
+
 static void on_run_done(struct session *session, struct message **message)
 {
         const struct message_done *done = &(*message)->done;
+        bool is_over;
         int r;
 
         if (done->result == RESULT_SETTLING && session->options.follow && !session->stopping) {
@@ -268,8 +276,12 @@ static void on_run_done(struct session *session, struct message **message)
                         session_fail(session, EXIT_CODE_SOFTWARE, "no memory");
                 return;
         }
-        session->next++;
-        r = session->options.on_run ? session->options.on_run(session, session->options.userdata) : 0;
+        is_over =
+                !session->options.on_run || !run_again_helps(done->result) || session->tries++ == TRIES_MAX;
+        r = session->options.on_run ? session->options.on_run(session, is_over, session->options.userdata)
+                                    : 0;
+        session->next += is_over;
+        session->tries = is_over ? 0 : session->tries;
         if (r < 0)
                 session_fail(session, EXIT_CODE_SOFTWARE, "the trace of a run: %s", strerror(-r));
         else
@@ -499,7 +511,7 @@ static int make_folders(struct session *session, struct error *error)
 
 static int prepare_loop(struct session *session)
 {
-        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP};
+        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
         sigset_t mask;
         int r;
 

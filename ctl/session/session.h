@@ -22,8 +22,9 @@ struct session_options {
         char *const *command; /* or this in its place; NULL */
         const char *selector; /* of labels, beside that of the watch; NULL */
         size_t limit;         /* of objects; 0: none */
-        /* After each run, with its lines in session_trace_path(); NULL: nobody wants to know. An error ends the session. */
-        int (*on_run)(const struct session *session, void *userdata);
+        /* After each run, with its lines in session_trace_path(); NULL: nobody wants to know. An error ends the session. is_over:
+         * false: the server or another writer was in its way, and it runs again. */
+        int (*on_run)(const struct session *session, bool is_over, void *userdata);
         void *userdata;
         bool follow; /* runs that wait for children go on until they end */
 };

@@ -25,6 +25,8 @@ void seen_done(struct seen *seen)
 {
         cJSON_Delete(seen->by_path);
         cJSON_Delete(seen->given);
+        free(seen->given_uid);
+        free(seen->given_digest);
         *seen = (struct seen){0};
 }
 
@@ -51,8 +53,8 @@ static const char *metadata_text(const cJSON *object, const char *name)
 
 static bool is_given_object(const struct seen *seen, const cJSON *object)
 {
-        return seen->given && metadata_text(object, "uid")[0] &&
-               strcmp(metadata_text(seen->given, "uid"), metadata_text(object, "uid")) == 0;
+        return seen->given_uid && seen->given_uid[0] &&
+               strcmp(seen->given_uid, metadata_text(object, "uid")) == 0;
 }
 
 /* object: NULL: it is gone. */
@@ -87,6 +89,7 @@ static int base_on_given(struct seen *seen, struct written *written)
         const cJSON *now = json_member(json_member(written->after, "metadata"), "finalizers");
 
         written->before = seen->given;
+        written->partial = strcmp(json_text(seen->given, "kind"), "PartialObjectMetadata") == 0;
         if (!seen->dry_run || !written->after ||
             json_member(json_member(written->sent, "metadata"), "finalizers"))
                 return 0;
@@ -100,6 +103,7 @@ static int take_write(struct seen *seen, const cJSON *line, const char *plain, w
 {
         const char *method = json_text(line, "method"), *digest = json_text(line, "digest");
         const cJSON *received = json_member(line, "received"), *known;
+        const char *known_digest;
         bool is_deleted = strcmp(method, "DELETE") == 0;
         _cleanup_free_ char *path = written_path(method, plain, received);
         struct written written = {
@@ -117,14 +121,20 @@ static int take_write(struct seen *seen, const cJSON *line, const char *plain, w
                 return 0;
         }
         known = json_member(seen->by_path, path);
+        known_digest = json_text(known, "digest");
         written.before = json_member(known, "object");
         written.after = is_deleted ? NULL : received;
         written.sent = json_member(line, "sent");
-        if (!written.before && is_given_object(seen, received) && base_on_given(seen, &written) < 0)
-                return -ENOMEM;
+        if (!written.before && is_given_object(seen, received)) {
+                known_digest = seen->given_digest;
+                if (!seen->given && known_digest && known_digest[0])
+                        written.before = received; /* as far as it is shown */
+                else if (seen->given && base_on_given(seen, &written) < 0)
+                        return -ENOMEM;
+        }
         written.is_new = written.status == HTTP_CREATED;
         written.redacted = ctl_is(line, "redacted");
-        written.redacted_equal = digest[0] && strcmp(json_text(known, "digest"), digest) == 0;
+        written.redacted_equal = digest[0] && known_digest && strcmp(known_digest, digest) == 0;
         visit(&written, userdata);
         return seen->dry_run ? 0 : remember_seen(seen, path, written.after, digest);
 }
@@ -134,10 +144,15 @@ int seen_take_line(struct seen *seen, const cJSON *line, const char *type, writt
         const cJSON *received = json_member(line, "received");
         _cleanup_free_ char *plain = NULL;
 
+        if (strcmp(type, "run") == 0) {
+                cJSON_Delete(TAKE_PTR(seen->given));
+                free(TAKE_PTR(seen->given_digest));
+                return text_replace(&seen->given_uid, json_text(line, "uid"));
+        }
         if (strcmp(type, "request") == 0) {
                 cJSON_Delete(seen->given);
                 seen->given = cJSON_Duplicate(json_member(json_member(line, "body"), "object"), true);
-                return 0;
+                return text_replace(&seen->given_digest, json_text(line, "digest"));
         }
         if (strcmp(type, "exchange") != 0)
                 return 0;

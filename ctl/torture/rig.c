@@ -234,7 +234,7 @@ static void on_interrupt_signal(int signal _unused_)
 
 void rig_catch_interrupts(void)
 {
-        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP};
+        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
         const struct sigaction action = {.sa_handler = on_interrupt_signal};
 
         for (size_t i = 0; i < ELEMENTS(interrupt); i++)
