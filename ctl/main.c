@@ -257,6 +257,7 @@ static int verb_run(const struct options *options, int count, char **argument)
         if (count > 0 && !run.tty)
                 return ctl_usage(
                         "run takes a command with --tty only; --object says what the handler is run for");
+        run.runtime_directory = options->runtime_directory;
         run.command = count > 0 ? argument : NULL;
         run.json = options->json;
         return run.object || run.watch
@@ -290,6 +291,8 @@ static int verb_plan(const struct options *options, int count _unused_, char **a
 
         plan.config = options->run.config;
         plan.watch = options->run.watch;
+        plan.runtime_directory = options->runtime_directory;
+        plan.object = options->run.object;
         plan.json = options->json;
         plan.run_anyway = options->torture.run_anyway;
         return ctl_plan(&plan);
@@ -379,9 +382,10 @@ static const struct verb verb[] = {
          "COMMAND in its place, has the terminal, and all the time that it wants"},
         {"replay", "run recorded requests again", "jcW", &of_replay, verb_replay, "DIR",
          "Runs again what an operator with --record DIR has recorded; shows where answers differ"},
-        {"plan", "what a new configuration or handler would change", "jcWEMGU", &none, verb_plan, "",
+        {"plan", "what a new configuration or handler would change", "jcWOEMGU", &none, verb_plan, "",
          "Runs all objects of a watch through the handlers of this configuration, with each write as the\n"
-         "server's dry run, and shows what would change, grouped by equal changes"},
+         "server's dry run, and shows what would change, grouped by equal changes. With --object FILE, or\n"
+         "a folder, objects and server are those of manifests or of records, in memory"},
         {"torture", "try a handler against every fault, without a cluster", "jcWOtNsmJDU", &none,
          verb_torture, "",
          "Runs configuration and handler on an API server in memory, once for each write and each fault\n"

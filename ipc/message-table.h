@@ -196,7 +196,8 @@
         U64(limit_pids)                                                                                     \
         U64(limit_cpu_milli)                                                                                \
         U64(handler_timeout_usec)                                                                           \
-        U64(handler_grace_usec)
+        U64(handler_grace_usec)                                                                             \
+        STR(previous_folder) U64(previous_max)
 
 /* ---- messages: M(NAME, name, senders, receivers, size cap in bytes, states of the child in which it may be
  * sent). For CONTROL messages the states do not apply (their rows have CHILD_RUNNING). */
@@ -423,8 +424,8 @@
  * holds back what the run needed; 0 = nothing was held back. kinds: of its children, with their number, as RUN gets them the
  * next time; kinds_known: false = as before. handler_*: what the handler has used in this run, and whether it was ended for lack
  * of memory. not_started: of RESULT_UNAVAILABLE: its program is what was not available. unanswered: a write of the run had no
- * answer: the server may carry it out yet. write: what the run did to children, in
- * order; writes_left_out: how many more. */
+ * answer: the server may carry it out yet. given_version: of RESULT_SUCCESS: RUN's next previous_version; "" = what the handler was
+ * given is not kept. write: what the run did to children, in order; writes_left_out: how many more. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
         ENUM(run_action, ACTION_COUNT, action)                                                              \
@@ -454,7 +455,8 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)                                                                                   \
-        BOOL(handler_failed) BOOL(unanswered) BOOL(not_started) LIST(write, write) U64(writes_left_out)
+        BOOL(handler_failed)                                                                                \
+        BOOL(unanswered) BOOL(not_started) STR(given_version) LIST(write, write) U64(writes_left_out)
 
 /* What an answer of the watch's handler has under `metrics`: before the DONE of its run. */
 #define MESSAGE_measured_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
@@ -624,7 +626,8 @@
  * last_error, first_error: of the failures since the last success ("" = none). settling: what an unfinished run left, "" =
  * nothing. doubtful: the watch's jq programs are not run on it; twin_doubtful: nor those of other watches of its kind.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler yet (RESULT_BEHIND);
- * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. kinds: how many children it had, of
+ * "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none. previous_version: of what the handler was
+ * given at the last success (store/previous.h); "" = it is not known. kinds: how many children it had, of
  * which kinds, where, and in which versions (object/child-kinds.h), should it have lost their list. handed_out: a run of it was
  * given to a worker before, as far as the ledger knows. taken: of an object that has left, another watch of its kind has had it,
  * and owes its end. behind: how often in a row this run was RESULT_BEHIND. alone: while it runs, nothing else does.
@@ -643,15 +646,11 @@
         STR(at_least_version)                                                                               \
         U64(known_fingerprint)                                                                              \
         U64(known_related)                                                                                  \
+        STR(previous_version)                                                                               \
         STR(kinds)                                                                                          \
         BOOL(doubtful)                                                                                      \
-        BOOL(twin_doubtful)                                                                                 \
-        BOOL(handed_out)                                                                                    \
-        BOOL(taken)                                                                                         \
-        U64(behind)                                                                                         \
-        BOOL(alone)                                                                                         \
-        BOOL(owned_degraded)                                                                                \
-        U64(generation)
+        BOOL(twin_doubtful) BOOL(handed_out) BOOL(taken) U64(behind) BOOL(alone) BOOL(owned_degraded)       \
+                U64(generation)
 
 /* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker: one that wants to
  * write any tells the supervisor, which passes it on to the worker that counts those of `object` (series_object). identity: of

@@ -32,6 +32,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/folders/hash-key.h"
 #include "supervisor/folders/leftover-finalizers.h"
+#include "supervisor/folders/previous-folder.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/folders/state-folder.h"
 #include "supervisor/folders/under-way.h"
@@ -346,6 +347,8 @@ int supervisor_run(struct supervisor *supervisor)
 
 void supervisor_done(struct supervisor *supervisor)
 {
+        if (supervisor->exit_code == EXIT_CODE_OK)
+                previous_folders_end(supervisor);
         state_folder_note_exit(supervisor);
         hash_key_wipe(supervisor);
         control_done(supervisor);

@@ -120,6 +120,7 @@ struct run {
         struct {
                 struct park_plan *resumed; /* of the same attempt, which has waited for kinds; owned; NULL */
                 char *plan;                /* of RESULT_SETTLING: what the ledger keeps; NULL */
+                char *given;               /* as of given_keep(), of the attempt that goes on; NULL */
                 uint64_t after_usec;       /* until the attempt is to go on */
         } parked;                          /* dependents/parked/park.c */
 };

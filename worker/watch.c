@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/previous.h"
 #include "store/reader.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/environment.h"
@@ -90,6 +91,7 @@ void watches_free(struct worker *worker)
         FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
                 coprocess_free(watch->coprocess);
                 store_free(watch->reader);
+                previous_close(watch->previous);
                 jq_program_free(watch->trigger_program);
                 jq_program_free(watch->names_program);
                 kube_resource_done(&watch->resource);

@@ -15,6 +15,8 @@ struct coprocess;
 struct worker_watch {
         const struct record_watch *config;
         struct store *reader;
+        struct store *previous; /* store/previous.h; NULL: not opened yet, or not wanted */
+        bool previous_fails;    /* the last attempt to keep an object there has failed, and was told */
         struct kube_resource resource; /* valid once `discovered` */
         bool discovered;
         bool told_status_dropped;           /* the warning about fields that the server drops was logged */

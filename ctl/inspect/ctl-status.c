@@ -90,6 +90,10 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    the last content of %" PRIu64 " deleted %s found no room (see the log)\n",
                        ctl_number(watch, "contentsDropped"),
                        counted(ctl_number(watch, "contentsDropped"), "object", "objects"));
+        if (ctl_number(watch, "previousNotKept") > 0)
+                printf("    after %" PRIu64 " %s there was no room for `previous` (see the log)\n",
+                       ctl_number(watch, "previousNotKept"),
+                       counted(ctl_number(watch, "previousNotKept"), "run", "runs"));
         if (json_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", json_text(watch, "limitsWeakened"));
         if (json_text(watch, "accessTrouble")[0])

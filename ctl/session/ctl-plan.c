@@ -17,7 +17,9 @@
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
 #include "ctl/session/ctl-run.h"
+#include "ctl/session/file-server.h"
 #include "ctl/session/plan-groups.h"
+#include "ctl/session/plan-objects.h"
 #include "ctl/session/session.h"
 #include "ctl/session/written.h"
 #include "ipc/message.h"
@@ -542,14 +544,41 @@ static int take_run(const struct session *session, bool is_over, void *userdata)
         return r >= 0 && truncate(path, 0) < 0 ? -errno : r;
 }
 
-static int run_plan(const struct session_options *options)
+/* The cluster is a server in memory, which has the objects of files. */
+static int run_plan_of_files(struct session *session, const char *path, const struct config_watch *watch)
+{
+        struct plan_objects objects;
+        struct try_server server = {0};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = plan_objects_find(path, session_folder(session), &objects, &error);
+
+        if (r < 0)
+                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+        if (objects.left_out > 0)
+                fprintf(stderr, "reconciledctl: note: %zu records of confidential objects are left out\n",
+                        objects.left_out);
+        if (r >= 0) {
+                r = file_server_start(&server, session_folder(session), (const char *const *)objects.file,
+                                      watch);
+                if (r < 0 && r != -EIO)
+                        fprintf(stderr, "reconciledctl: the server in memory cannot be started: %s\n",
+                                strerror(-r));
+        }
+        session_use_kubeconfig(session, server.kubeconfig);
+        r = r < 0 ? EXIT_CODE_USAGE : session_run(session);
+        try_server_end(&server);
+        plan_objects_done(&objects);
+        return r;
+}
+
+static int run_plan(const struct session_options *options, const char *object)
 {
         _cleanup_(session_free_pointer) struct session *session = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = session_new(options, &session, &error);
 
         if (r >= 0)
-                return session_run(session);
+                return object ? run_plan_of_files(session, object, options->watch) : session_run(session);
         fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
         return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
 }
@@ -577,7 +606,7 @@ static int tell_plan(struct session_options *session_options, const struct plan_
 
         session_options->on_run = take_run;
         session_options->userdata = &report;
-        r = run_plan(session_options);
+        r = run_plan(session_options, options->object);
         if (r == EXIT_CODE_OK)
                 r = show_plan(&report, options->json) < 0 ? EXIT_CODE_SOFTWARE
                                                           : plan_exit_code(&report, gate);
@@ -596,7 +625,9 @@ int ctl_plan(const struct plan_options *options)
         _cleanup_(config_free_pointer) struct config *config = NULL;
         _cleanup_(unit_credential_done) struct unit_credential unit = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
-        struct session_options session_options = {.selector = options->selector};
+        struct session_options session_options = {
+                .selector = options->selector,
+                .runtime_directory = options->object ? NULL : options->runtime_directory};
         double gate;
         int r, status;
 
@@ -616,6 +647,6 @@ int ctl_plan(const struct plan_options *options)
                 return EXIT_CODE_USAGE;
         if (withhold_credentials(config) < 0)
                 return EXIT_CODE_SOFTWARE;
-        r = ctl_use_unit(config, &unit, status, &error);
+        r = options->object ? 0 : ctl_use_unit(config, &unit, status, &error);
         return r != 0 ? r : tell_plan(&session_options, options, gate);
 }

@@ -8,9 +8,11 @@
 
 struct plan_options {
         const char *config, *watch; /* NULL: the default place; the only watch */
-        const char *selector;       /* of labels, beside that of the watch; NULL */
-        const char *limit;          /* so many objects at most; NULL */
-        const char *gate;           /* "5%": so many may change; NULL */
+        const char *runtime_directory;
+        const char *object;   /* a file or folder of objects, in the place of the cluster; NULL */
+        const char *selector; /* of labels, beside that of the watch; NULL */
+        const char *limit;    /* so many objects at most; NULL */
+        const char *gate;     /* "5%": so many may change; NULL */
         bool run_anyway, json;
 };
 

@@ -6,17 +6,13 @@
  */
 #include "ctl/session/ctl-run.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,9 +25,9 @@
 #include "ctl/check/unit.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/output/output.h"
+#include "ctl/session/file-server.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
-#include "ctl/session/try-server.h"
 #include "ctl/session/written.h"
 #include "ipc/message.h"
 #include "os/file.h"
@@ -174,69 +170,6 @@ static int tell_run(const struct ctl_run_options *options, const char *trace, bo
         return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
 }
 
-/* ---- the server of a file */
-
-/* NULL without an error: there is none. */
-static int account_of(const struct config_watch *watch, char **ret)
-{
-        const struct config_handler *handler = &watch->handler;
-
-        if (!handler->kubernetes_account)
-                return 0;
-        *ret = format_string("%s/%s",
-                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
-                             handler->kubernetes_account);
-        return *ret ? 0 : -ENOMEM;
-}
-
-/* The ConfigMap of a schedule or of `startup`, which an operator would make. */
-static void write_own_object(FILE *file, const struct config_watch *watch)
-{
-        fprintf(file, "---\napiVersion: %s\nkind: %s\nmetadata: {name: \"%s\", namespace: \"%s\"}\n",
-                watch->api_version, watch->kind, watch->own_name, watch->namespace[0]);
-}
-
-/* A file with the namespaces that `children.namespaces` names: real clusters have them. Those of the objects are
- * made by the server. */
-static int write_namespaces(const char *path, const struct config_watch *watch)
-{
-        _cleanup_fclose_ FILE *file = fopen(path, "we");
-        bool failed;
-
-        if (!file)
-                return -errno;
-        for (size_t i = 0; i < watch->child_namespace_count; i++)
-                if (!strpbrk(watch->child_namespace[i], "*?!"))
-                        fprintf(file, "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: \"%s\"}\n",
-                                watch->child_namespace[i]);
-        if (watch->own)
-                write_own_object(file, watch);
-        failed = fflush(file) != 0;
-        return failed ? -EIO : 0;
-}
-
-static int server_start(struct try_server *server, const char *folder, const char *file,
-                        const struct config_watch *watch)
-{
-        _cleanup_free_ char *account = NULL;
-        _cleanup_free_ char *namespaces = format_string("%s/namespaces.yaml", folder);
-        const char *argument[7] = {"--load-as-is", "--load", namespaces};
-        size_t count = 3;
-        int r;
-
-        if (!namespaces || account_of(watch, &account) < 0)
-                return -ENOMEM;
-        if (file)
-                argument[count++] = file;
-        if (account) {
-                argument[count++] = "--service-account";
-                argument[count++] = account;
-        }
-        assert(count < ELEMENTS(argument));
-        r = write_namespaces(namespaces, watch);
-        return r < 0 ? r : try_server_start(server, folder, argument, NULL);
-}
-
 /* ---- the command */
 
 const struct config_watch *ctl_find_watch(const struct config *config, const char *name)
@@ -304,10 +237,12 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
         _cleanup_error_ struct error error = ERROR_NONE;
         _cleanup_free_ char *trace = NULL;
         struct try_server server = {0};
+        const char *const file[] = {options->object, NULL};
         bool of_file = is_file(options->object);
         int r, told;
 
         session_options->object = of_file ? NULL : options->object;
+        session_options->runtime_directory = of_file ? NULL : options->runtime_directory;
         session_options->apply = of_file || options->apply;
         session_options->follow = !of_file && options->apply;
         session_options->tty = options->tty;
@@ -317,8 +252,7 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
                 fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
                 return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
         }
-        r = of_file ? server_start(&server, session_folder(session), options->object, session_options->watch)
-                    : 0;
+        r = of_file ? file_server_start(&server, session_folder(session), file, session_options->watch) : 0;
         if (r == 0) {
                 session_use_kubeconfig(session, server.kubeconfig);
                 r = session_run(session);

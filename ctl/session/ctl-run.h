@@ -7,7 +7,8 @@
 
 struct ctl_run_options {
         const char *config, *watch; /* NULL: the default place; the only watch */
-        const char *object;         /* a file or a key; of replay: the folder */
+        const char *runtime_directory;
+        const char *object; /* a file or a key; of replay: the folder */
         bool apply, json;
         bool tty;             /* the handler gets the terminal, */
         char *const *command; /* or this in its place; NULL */

@@ -34,6 +34,8 @@ struct session {
         struct key *key;
         const struct session_replay *replay;
         size_t key_count, next, replay_count;
+        bool knows_previous;      /* there is an operator that does */
+        char *previous_version;   /* of the run that is next; NULL */
         unsigned tries;           /* of the run that is next, with on_run */
         struct message *settling; /* the DONE of a run that goes on */
         sd_event_source *again;
@@ -46,3 +48,7 @@ struct session {
 
 /* session-config.c: sends a process its configuration. 0 or a negative errno. */
 int session_configure(struct session_process *process);
+/* ask-previous.c: where the running operator keeps `previous`, owned by the caller, or ""; and which version of an object counts
+ * (session->previous_version). 0 or -ENOMEM. */
+int session_find_previous(struct session *session, char **ret_folder);
+int session_ask_previous(struct session *session, const char *key, const char *uid);

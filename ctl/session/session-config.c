@@ -65,11 +65,18 @@ static const char *store_of(const struct session *session, const struct config_w
 }
 
 /* Who is not root runs its handlers as itself. */
-static int carry_watch(const struct session *session, const struct config_watch *config, const char *store,
+static int carry_watch(struct session *session, const struct config_watch *config, const char *store,
                        struct record_watch *ret)
 {
+        char *folder = NULL; /* of the operator; NULL: nobody knows */
         int r = config_worker_watch(session->options.config, config, store, session->access_folder, ret);
 
+        if (r >= 0) {
+                free((void *)(uintptr_t)ret->previous_folder);
+                ret->previous_folder = NULL;
+                r = config == session->options.watch ? session_find_previous(session, &folder) : 0;
+                ret->previous_folder = folder;
+        }
         if (r >= 0 && session->tty && config == session->options.watch)
                 r = tty_replace_handler(session->tty, ret);
         if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)

@@ -150,6 +150,7 @@ static bool all_are_there(const struct session *session)
 static int session_send_run(struct session *session, const char *settling, const char *first_error)
 {
         const struct key *key = &session->key[session->next];
+        int r = session_ask_previous(session, key->key, key->uid);
         struct message_run run = {
                 .sequence = session->next + 1,
                 .watch = session->options.watch->name,
@@ -160,9 +161,10 @@ static int session_send_run(struct session *session, const char *settling, const
                 .attempt = 1,
                 .settling = settling,
                 .first_error = first_error,
+                .previous_version = session->previous_version,
         };
 
-        return channel_send(session->process[PLACE_WORKER].child.channel, MESSAGE_RUN, &run);
+        return r < 0 ? r : channel_send(session->process[PLACE_WORKER].child.channel, MESSAGE_RUN, &run);
 }
 
 static int send_replay(struct session *session)
@@ -643,6 +645,7 @@ void session_free(struct session *session)
         free(session->trace);
         free(session->requests);
         free(session->access_folder);
+        free(session->previous_version);
         free(session);
 }
 

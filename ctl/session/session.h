@@ -16,12 +16,13 @@ struct session;
 struct session_options {
         const struct config *config;
         const struct config_watch *watch; /* NULL: a replay, of any watch */
-        const char *object;   /* "namespace/name", "name"; NULL: all that there are (of a file) */
-        bool apply;           /* writes are kept */
-        bool tty;             /* the handler gets our terminal, */
-        char *const *command; /* or this in its place; NULL */
-        const char *selector; /* of labels, beside that of the watch; NULL */
-        size_t limit;         /* of objects; 0: none */
+        const char *runtime_directory; /* of the operator that may know `previous`; NULL: nobody is asked */
+        const char *object;            /* "namespace/name", "name"; NULL: all that there are (of a file) */
+        bool apply;                    /* writes are kept */
+        bool tty;                      /* the handler gets our terminal, */
+        char *const *command;          /* or this in its place; NULL */
+        const char *selector;          /* of labels, beside that of the watch; NULL */
+        size_t limit;                  /* of objects; 0: none */
         /* After each run, with its lines in session_trace_path(); NULL: nobody wants to know. An error ends the session. is_over:
          * false: the server or another writer was in its way, and it runs again. */
         int (*on_run)(const struct session *session, bool is_over, void *userdata);

@@ -20,6 +20,9 @@ const struct case_kind case_kind[KIND_COUNT] = {
         [KIND_REUSED] = {.name = "reused", .what = "the object is deleted, and another one takes its name"},
         [KIND_REVERTED] = {.name = "reverted",
                            .what = "the object changes and changes back while the operator is away"},
+        [KIND_FORGOTTEN] =
+                {.name = "forgotten",
+                 .what = "a value changes back while the operator is away and loses its state folder"},
         [KIND_STALE] = {.name = "stale",
                         .what = "the handler is shown children and related objects as they were before",
                         .applies = has_dependents},

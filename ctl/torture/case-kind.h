@@ -17,6 +17,7 @@ enum {
         KIND_RELISTED,
         KIND_REUSED,
         KIND_REVERTED,
+        KIND_FORGOTTEN,
         KIND_STALE,
         KIND_HANDLER_KILLED,
         KIND_KILLED_BEFORE,

@@ -20,6 +20,7 @@
 #include "ctl/torture/quiet.h"
 #include "kube/libcurl.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/syscall.h"
 #include "os/temporary.h"
 #include "json/json.h"
@@ -183,6 +184,13 @@ void rig_kill(struct rig *rig)
                         continue;
                 (void)poll(NULL, 0, 1);
         }
+}
+
+int rig_forget(struct rig *rig)
+{
+        int r = folder_remove(rig->state);
+
+        return r < 0 && r != -ENOENT ? error_set(rig->error, r, "%s: %s", rig->state, strerror(-r)) : 0;
 }
 
 int rig_order(const struct rig *rig, const char *command, const char *const *argument, struct error *error)

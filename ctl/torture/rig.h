@@ -35,8 +35,9 @@ int rig_open(struct rig *rig, const struct trial *trial, const char *record, boo
              struct error *error);
 void rig_close(struct rig *rig);
 
-int rig_start(struct rig *rig); /* the operator */
-void rig_kill(struct rig *rig); /* the operator and all that it has started, at once */
+int rig_start(struct rig *rig);  /* the operator */
+void rig_kill(struct rig *rig);  /* the operator and all that it has started, at once */
+int rig_forget(struct rig *rig); /* removes the state folder; no operator runs */
 
 /* Asks the server. body: NULL: none. Returns the HTTP status, with the answer in *ret (owned by the caller; may be NULL), or a
  * negative errno. */

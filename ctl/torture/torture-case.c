@@ -279,17 +279,45 @@ static int live_reused(struct life *life)
 }
 
 /* The first value that the server accepts. */
-static int live_reverted(struct life *life)
+static int set_any_value(struct life *life, bool *ret_accepted)
 {
         const cJSON *value;
-        bool accepted = false;
         int r = 0;
 
+        *ret_accepted = false;
+        cJSON_ArrayForEach(value, life->torture->value) if (r >= 0 && !*ret_accepted) r =
+                life_set_spec(life, value, ret_accepted);
+        return r;
+}
+
+static int live_reverted(struct life *life)
+{
+        bool accepted;
+        int r;
+
         kill_operator(life);
-        cJSON_ArrayForEach(value, life->torture->value) if (r >= 0 && !accepted) r =
-                life_set_spec(life, value, &accepted);
+        r = set_any_value(life, &accepted);
         if (r >= 0 && !accepted)
                 life->attempt->result = CASE_SKIPPED;
+        if (r >= 0 && accepted)
+                r = life_set_spec(life, NULL, &accepted);
+        if (r >= 0)
+                r = restart_operator(life);
+        return r < 0 ? r : wait_and_compare(life, life->torture->expected[PHASE_CREATE]);
+}
+
+/* What was done for a value must be taken back without the operator's memory. */
+static int live_forgotten(struct life *life)
+{
+        bool accepted;
+        int r = set_any_value(life, &accepted);
+
+        if (r >= 0 && accepted)
+                r = wait_quiet(life);
+        kill_operator(life);
+        life_step(life, "its state folder is lost");
+        if (r >= 0)
+                r = life_check(life, rig_forget(&life->rig));
         if (r >= 0 && accepted)
                 r = life_set_spec(life, NULL, &accepted);
         if (r >= 0)
@@ -335,7 +363,8 @@ static int run_middle(struct life *life)
         static int (*const middle[KIND_COUNT])(struct life * life) = {
                 [KIND_RESTARTED] = live_restarted, [KIND_RELISTED] = live_relisted,
                 [KIND_REUSED] = live_reused,       [KIND_REVERTED] = live_reverted,
-                [KIND_STALE] = live_stale,         [KIND_VALUE] = live_value,
+                [KIND_FORGOTTEN] = live_forgotten, [KIND_STALE] = live_stale,
+                [KIND_VALUE] = live_value,
         };
 
         for (size_t i = 0; i < KIND_COUNT; i++)

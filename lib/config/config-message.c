@@ -136,8 +136,9 @@ void config_worker_watch_done(struct record_watch *watch)
         free((void *)(uintptr_t)watch->handler_exec);
         free((void *)(uintptr_t)watch->environment);
         free((void *)(uintptr_t)watch->credentials_folder);
+        free((void *)(uintptr_t)watch->previous_folder);
         watch->handler_exec = NULL;
-        watch->credentials_folder = NULL;
+        watch->credentials_folder = watch->previous_folder = NULL;
         watch->environment = NULL;
         free((void *)(uintptr_t)watch->namespace);
         watch->namespace = NULL;
@@ -151,6 +152,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
 {
         char *credentials =
                 config_has_access(config) ? format_string("%s/%s", access_folder, config->name) : strdup("");
+        char *previous = config->previous ? format_string("%s/previous", store_folder) : strdup("");
 
         *ret = (struct record_watch){
                 .name = config->name,
@@ -210,12 +212,14 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .environment = pairs(config->handler.environment, config->handler.environment_count),
                 .environment_count = config->handler.environment_count,
                 .credentials_folder = credentials,
+                .previous_folder = previous,
+                .previous_max = whole->previous_total,
                 .kubernetes = config->handler.kubernetes,
                 .handler_timeout_usec = config->handler.timeout_usec,
                 .handler_grace_usec = config->handler.grace_usec,
         };
         if (list_kinds(config, ret) && ret->handler_exec && ret->environment && ret->namespace &&
-            credentials)
+            credentials && previous)
                 return 0;
         config_worker_watch_done(ret);
         return -ENOMEM;

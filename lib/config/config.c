@@ -90,6 +90,7 @@ struct config *config_new(void)
                         .page_limit = 500,
                         .replicas_duration_usec = 15 * USEC_PER_SEC,
                         .secrets_memory = UINT64_C(256) << 20,
+                        .previous_total = UINT64_C(256) << 20,
                 };
         return config;
 }

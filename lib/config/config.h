@@ -122,6 +122,7 @@ struct config_watch {
         bool confidential; /* Secrets, and kinds that the configuration marks: their content never goes to a disk */
         bool required; /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
+        bool previous;         /* the handler is given the object as it was at its last success */
         bool finalizer;        /* objects are held until `finalize` has succeeded */
         char *ready_condition; /* the type of a condition in the object's status that tells how its runs go;
                                   "" */
@@ -184,6 +185,7 @@ struct config {
         unsigned page_limit;      /* objects of a LIST's page; default 500 */
         uint64_t secrets_memory;  /* bytes of each store of confidential objects; default 256 MiB */
         bool secrets_allow_disk;  /* if there is no memory for them, they may lie on a disk */
+        uint64_t previous_total;  /* bytes of what `previous` keeps of a watch; default 256 MiB */
         char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */

@@ -128,6 +128,7 @@ static const struct key watch_key[] = {
         {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false, NULL},
         {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
         {"confidential", KEY_BOOL, IN_WATCH(confidential), 0, 0, NULL, false, NULL},
+        {"previous", KEY_BOOL, IN_WATCH(previous), 0, 0, NULL, false, NULL},
         {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
         {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
         {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
@@ -208,6 +209,9 @@ TABLE(secrets_table,
       {"memory", KEY_SIZE, IN_CONFIG(secrets_memory), 1 << 20, UINT64_C(1) << 36, NULL, false, NULL},
       {"allowDisk", KEY_BOOL, IN_CONFIG(secrets_allow_disk), 0, 0, NULL, false, NULL});
 
+TABLE(previous_table,
+      {"total", KEY_SIZE, IN_CONFIG(previous_total), 1 << 20, UINT64_C(1) << 40, NULL, false, NULL});
+
 TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
 
 TABLE(replicas_table, {"lease", KEY_TEXT, IN_CONFIG(replicas_lease), 0, 0, NULL, false, NULL},
@@ -229,6 +233,7 @@ static const struct key config_key[] = {
         {"startup", KEY_WATCH, 0, 0, 0, &startup_table, false, NULL},
         {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
         {"secrets", KEY_MAPPING, 0, 0, 0, &secrets_table, false, NULL},
+        {"previous", KEY_MAPPING, 0, 0, 0, &previous_table, false, NULL},
         {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},
         {"replicas", KEY_MAPPING, IN_CONFIG(replicas), 0, 0, &replicas_table, false, NULL},
 };

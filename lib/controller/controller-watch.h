@@ -103,6 +103,7 @@ struct watch {
         struct handled *handled; /* to be reported after the commit */
         size_t handled_count;
         uint64_t successes, failures_total;
+        uint64_t not_kept; /* successes whose object could not be kept for `previous` */
         struct watch_metrics metrics;
         uint64_t pace_usec; /* how long its runs take, by the last ones */
         bool pace_known;

@@ -89,6 +89,7 @@ int watch_renew(struct watch *watch)
         watch->metrics = kept.metrics;
         watch->successes = kept.successes;
         watch->failures_total = kept.failures_total;
+        watch->not_kept = kept.not_kept;
         return 0;
 }
 

@@ -64,6 +64,8 @@ struct store {
 
 /* reader.c: opens the generation; 0: the current one. */
 int store_reader_follow(struct store *store, uint64_t generation);
+/* A record of the open generation; *ret is owned by the caller. */
+int store_read_record(struct store *store, enum store_table table, MDB_val *key, struct store_object *ret);
 
 /* record.c: one value, checksummed together with its key. */
 #define RECORD_HEADER_SIZE 40

@@ -48,8 +48,7 @@ int store_reader_current(struct store *store, uint64_t *ret)
         return r;
 }
 
-static int read_object_record(struct store *store, enum store_table table, MDB_val *key,
-                              struct store_object *ret)
+int store_read_record(struct store *store, enum store_table table, MDB_val *key, struct store_object *ret)
 {
         struct store_object borrowed;
         MDB_txn *transaction;
@@ -77,7 +76,7 @@ int store_read(struct store *store, uint64_t generation, const char *key, struct
                 return -ENAMETOOLONG;
         memcpy(buffer, key, mdb_key.mv_size + 1);
         r = store_reader_follow(store, generation);
-        return r < 0 ? r : read_object_record(store, TABLE_OBJECTS, &mdb_key, ret);
+        return r < 0 ? r : store_read_record(store, TABLE_OBJECTS, &mdb_key, ret);
 }
 
 int store_read_tombstone(struct store *store, uint64_t generation, const char *key, const char *uid,
@@ -89,5 +88,5 @@ int store_read_tombstone(struct store *store, uint64_t generation, const char *k
 
         if (r >= 0)
                 r = store_reader_follow(store, generation);
-        return r < 0 ? r : read_object_record(store, TABLE_TOMBSTONES, &mdb_key, ret);
+        return r < 0 ? r : store_read_record(store, TABLE_TOMBSTONES, &mdb_key, ret);
 }

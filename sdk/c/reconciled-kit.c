@@ -152,6 +152,7 @@ static void fill(struct rk_request *request)
         request->dry_run = rk_boolean(rk_get(whole, "dryRun"), false);
         request->children = rk_get(whole, "children");
         request->related = rk_get(whole, "related");
+        request->previous = rk_get(whole, "previous");
         request->object = rk_get(whole, "object");
         metadata = rk_get(request->object, "metadata");
         request->name = rk_text(rk_get(metadata, "name"), "");

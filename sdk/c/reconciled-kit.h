@@ -49,6 +49,8 @@ struct rk_request {
         bool dry_run;    /* change nothing but by the answer */
         const struct rk_value *children;
         const struct rk_value *related;
+        const struct rk_value
+                *previous; /* with `previous: true`: as it was given at the last success; NULL: not known */
         const struct rk_value *object;
 
         const char *name, *namespace_name, *uid; /* of the object; never NULL */

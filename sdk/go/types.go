@@ -38,6 +38,9 @@ type Request struct {
 	// What the object may depend on, of the kinds that the watch names as `related`.
 	Related []Object `json:"related,omitempty"`
 
+	// With `previous: true`: the object as the handler was given it at its last success. Absent where that is not known.
+	Previous any `json:"previous,omitempty"`
+
 	// The newest version of the object that is known.
 	Object Object `json:"object"`
 }

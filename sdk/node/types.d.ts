@@ -28,6 +28,8 @@ export interface Request {
   children?: KubernetesObject[];
   /** What the object may depend on, of the kinds that the watch names as `related`. */
   related?: KubernetesObject[];
+  /** With `previous: true`: the object as the handler was given it at its last success. Absent where that is not known. */
+  previous?: Record<string, any>;
   /** The newest version of the object that is known. */
   object: KubernetesObject;
 }

@@ -13,6 +13,7 @@
 #include "os/syscall.h"
 #include "store/suspect.h"
 #include "supervisor/children/spawner-life.h"
+#include "supervisor/folders/previous-folder.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/teardown.h"
 #include "supervisor/watches/begin-end.h"
@@ -41,6 +42,7 @@ static void suspect_store(const struct child_slot *child, int status)
                 return;
         snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
                  role_title(child->process.role), sigabbrev_np(signal));
+        previous_folder_suspect(watch);
         r = store_suspect_mark(watch_place_of(watch)->store_folder, why);
         if (r < 0 && r != -ENOENT)
                 log_error(

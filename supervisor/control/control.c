@@ -268,15 +268,16 @@ static const struct command {
 } command[] = {
         {"status", 0, false, answer_status, .follows = true},
         {"health", 0, false, answer_health, .follows = true},
-        {"explain", 2, true, .write = explain_write},                          /* WATCH KEY */
-        {"history", 2, true, .write = history_write},                          /* WATCH KEY; "": all keys */
-        {"list", 3, false, answer_list},                                       /* STATE WATCH NAMESPACE */
-        {"keys", 2, true, .write = explain_write_keys},                        /* WATCH BEGINNING */
-        {"retry", 2, true, order_by_hand, .runs = true},                       /* WATCH KEY */
-        {"retry-all", 1, true, order_retry_many, .runs = true},                /* WATCH */
-        {"retry-failed", 0, false, order_retry_many, .runs = true},            /* of all watches */
-        {"retry-failed", 1, true, order_retry_many, .runs = true},             /* WATCH */
-        {"release", 2, true, order_by_hand, .runs = true},                     /* WATCH KEY */
+        {"explain", 2, true, .write = explain_write},               /* WATCH KEY */
+        {"history", 2, true, .write = history_write},               /* WATCH KEY; "": all keys */
+        {"previous", 2, true, .write = explain_write_previous},     /* WATCH KEY; "": the folder */
+        {"list", 3, false, answer_list},                            /* STATE WATCH NAMESPACE */
+        {"keys", 2, true, .write = explain_write_keys},             /* WATCH BEGINNING */
+        {"retry", 2, true, order_by_hand, .runs = true},            /* WATCH KEY */
+        {"retry-all", 1, true, order_retry_many, .runs = true},     /* WATCH */
+        {"retry-failed", 0, false, order_retry_many, .runs = true}, /* of all watches */
+        {"retry-failed", 1, true, order_retry_many, .runs = true},  /* WATCH */
+        {"release", 2, true, order_by_hand, .runs = true},          /* WATCH KEY */
         {"release-finalizer", 3, true, order_release_finalizer, .runs = true}, /* WATCH KEY WHY */
         {"pause", 2, true, order_pause},                                       /* WATCH WHY */
         {"resume", 1, true, order_resume},                                     /* WATCH */

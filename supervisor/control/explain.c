@@ -268,3 +268,36 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
         json_close(json, "}}");
         return r < 0 ? r : json->failed ? -ENOMEM : 0;
 }
+
+/* ---- for what runs a handler by hand */
+
+static int write_previous_row(const char *watch _unused_, const struct ledger_row *row, void *userdata)
+{
+        const struct question *question = userdata;
+
+        if (strcmp(row->key, question->key) != 0 || !row->previous_version[0])
+                return 0;
+        text_append_string(question->json, "{");
+        json_string(question->json, "uid", row->uid);
+        json_string(question->json, "version", row->previous_version);
+        json_close(question->json, "},");
+        return 0;
+}
+
+int explain_write_previous(const struct watch *watch, const char *key, struct text *json)
+{
+        struct supervisor *supervisor = supervisor_of(watch);
+        struct question question = {supervisor, watch, key, json};
+        const char *store = watch_place_of(watch)->store_folder;
+        int r = 0;
+
+        text_append_string(json, "{");
+        json_string(json, "operator", supervisor->config->operator_name);
+        json_string(json, "store", watch->config->previous ? store : "");
+        text_append_string(json, "\"objects\":[");
+        if (key[0])
+                r = ledger_visit(supervisor->controller.ledger, watch->config->name, key, "", UIDS_MAX,
+                                 write_previous_row, &question);
+        json_close(json, "]}");
+        return r < 0 ? r : json->failed ? -ENOMEM : 0;
+}

@@ -57,7 +57,7 @@ struct watch_values {
         uint64_t unfinished_usec, longest_usec, lag_usec, behind_sec, objects, tried_again, missed;
         uint64_t synced, degraded, failed, absent, unsure, paused;
         uint64_t finalizers_written, finalizers_failed;
-        uint64_t cpu_usec, memory_peak, memory_kills, limits_weakened, access_failing;
+        uint64_t cpu_usec, memory_peak, memory_kills, limits_weakened, access_failing, not_kept;
         uint64_t rate_waiting, rate_waited, rate_waited_usec;
         struct ledger_failing failing;
 };
@@ -132,6 +132,7 @@ static struct watch_values values_of(const struct watch *watch)
                 .memory_peak = metrics->handler_memory_peak,
                 .memory_kills = metrics->handler_memory_kills,
                 .limits_weakened = place->limits_weakened[0] != '\0',
+                .not_kept = watch->not_kept,
                 .rate_waiting = rate.next > clock_boottime_usec() ? queued.queued : 0,
                 .rate_waited = rate.waited_runs,
                 .rate_waited_usec = rate.waited_usec,
@@ -207,6 +208,9 @@ static const struct watch_family {
         {"reconciled_handler_limits_weakened", "watch",
          "1 if the handler's limits cannot be enforced here as configured.", GAUGE, false,
          OWN(limits_weakened)},
+        {"reconciled_previous_not_kept", "watch",
+         "Successful runs whose object could not be kept: the next request has no `previous`.", COUNTER,
+         false, OWN(not_kept)},
         {"reconciled_given_up_tried", "watch",
          "Objects that were given up and got one more attempt: after a reload, or with another handler.",
          COUNTER, false, OWN(tried_again)},

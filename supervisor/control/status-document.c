@@ -133,6 +133,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_bool(json, "otherCluster", watch->other_cluster);
         json_bool(json, "handlerStale", handler_is_stale(watch));
         json_uint64(json, "metricsDropped", metrics_dropped(watch));
+        json_uint64(json, "previousNotKept", watch->not_kept);
         write_place(watch_place_of(watch), json);
         json_string(json, "resourceVersion", watch->resource_version);
         json_uint64(json, "syncedSince", watch->synced_realtime);

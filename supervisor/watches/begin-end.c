@@ -16,6 +16,7 @@
 #include "ipc/log.h"
 #include "queue/queue-watch.h"
 #include "supervisor/children/start.h"
+#include "supervisor/folders/previous-folder.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access-state.h"
 #include "supervisor/handlers/stamp.h"
@@ -73,7 +74,8 @@ int watch_begin(struct supervisor *supervisor, const struct config_watch *config
         }
         secrets_move(supervisor, config);
         watch_place_of(watch)->store_folder = folder;
-        return watch_load(watch);
+        r = previous_folder_begin(supervisor, config, folder);
+        return r < 0 ? r : watch_load(watch);
 }
 
 /* Its watcher is gone, and none of its runs is in flight: it begins as at a start, with a new watcher. -EAGAIN: it

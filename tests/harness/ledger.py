@@ -12,6 +12,7 @@ TABLES = {
     "ledger": ("row", "watch key uid fingerprint failed_fingerprint attempts next_realtime next_reason last_error first_error"
                       " handled_realtime permanent deleting throttled crashes crashed_realtime quarantined_until settling"
                       " written_realtime written_version known_version unselected related refused kinds scheduled_realtime served_realtime begun"
+                      " previous_version"
                       " ran_realtime ran_usec ran_action ran_reason ran_result ran_version"),
     "scope": ("scope", "watch scope cluster"),
     "paused": ("pause", "watch since_realtime user reason"),

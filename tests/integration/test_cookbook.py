@@ -15,7 +15,7 @@ from harness.session import Document
 
 COOKBOOK = Document("docs/cookbook.md")
 PATTERNS = ("Wait for a Job", "An external resource", "A generator of Secrets", "A password, once", "Defaults for namespaces",
-            "Labels on nodes", "Blue and green")
+            "Labels on nodes", "Who changed what", "Blue and green")
 
 
 @pytest.fixture
@@ -250,6 +250,18 @@ def test_labels_on_nodes(cook, api):
     pools.delete("fast")
     wait_until(lambda: not labelled(), "the end of all")
     assert nodes.get("node-1")["metadata"]["labels"] == {"theirs": "1"}
+
+
+def test_who_changed_what(cook, api, operator):
+    maps = create(api, cook("Who changed what"), "configmaps")
+    events = api.resource("events.k8s.io/v1", "events", "default")
+
+    def notes():
+        return [event["note"] for event in events.list()["items"] if event["reason"] == "Changed"]
+
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the first run")
+    maps.merge_patch("shop", {"data": {"color": "red", "size": None}})
+    wait_until(lambda: notes() == ["color, size"], "the Event")
 
 
 @pytest.mark.slow

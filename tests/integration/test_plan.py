@@ -232,3 +232,50 @@ def test_all_of_many_objects_are_asked(devserver, operator, handler, widgets, by
     for index in range(300):
         widgets.create(f"w{index}")
     assert by_hand("plan").stdout == "300 objects, 300 unchanged, 0 change, 0 unknown, 0 fail\n"
+
+
+@pytest.fixture
+def recorded(devserver, operator, handler, widgets, make_handler, sandbox, by_hand):
+    """What an operator has recorded of three objects with a child each; nothing else is left of them."""
+    handler.behave(children(CHILD % "1"))
+    options = watch("widgets", handler, owns=OWNS[:1], handler_options={"dryRun": True})
+    folder = sandbox.subfolder("records", operator.user, 0o700)
+    operator.configure(devserver, [options], record=str(folder))
+    operator.start_ready()
+    for index in range(4):
+        widgets.create(f"w{index}", spec={"size": index})
+        handler.wait_for(name=f"w{index}")
+        wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 2 * index + 1, "its child")  # noqa: B023
+        widgets.merge_patch(f"w{index}", {"spec": {"more": 1}})
+        wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 2 * index + 2, "the run that sees it")  # noqa: B023
+    widgets.delete("w3")
+    handler.wait_for(name="w3", action="deleted")
+    operator.stop()
+    devserver.kill()
+    return folder
+
+
+def test_over_a_recording(recorded, handler, by_hand):
+    assert by_hand("plan", "--object", recorded).stdout == "3 objects, 3 unchanged, 0 change, 0 unknown, 0 fail\n"
+    handler.behave(children(CHILD % "2"))
+    told = by_hand("plan", "--object", recorded, expect=2).stdout
+    assert '3 objects: default/w0, default/w1, default/w2\n  ~ change ConfigMap NAME-c\n      - data.a: "1"\n' in told
+
+
+def test_over_manifests(operator, handler, by_hand, devserver):
+    operator.configure(devserver, [watch("widgets", handler, owns=OWNS[:1], handler_options={"dryRun": True})])
+    devserver.kill()
+    folder = by_hand.folder.parent
+    for index in range(2):
+        path = folder / f"manifests-{index}.yaml"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": f"m{index}", "namespace": "teams"}, "spec": {}}]}))
+    handler.behave(children(CHILD % "1"))
+    told = by_hand("plan", "--object", folder / "manifests-0.yaml", expect=2).stdout
+    assert "1 object: teams/m0\n" in told and "  + create ConfigMap NAME-c\n" in told
+    assert by_hand("plan", "--object", folder, "--limit", "1", expect=2).stdout.endswith(
+        "1 object, 0 unchanged, 1 change, 0 unknown, 0 fail\n")
+    empty = folder / "empty"
+    empty.mkdir()
+    assert "has no manifest" in by_hand("plan", "--object", empty, expect=64).stderr
+    assert "No such file" in by_hand("plan", "--object", folder / "none", expect=64).stderr

@@ -137,6 +137,18 @@ answer(status={"runs": status.get("runs", 0) + 1})
         ALIVE + """\
 answer(status={"runs": 1})
 """),
+    "takes an unknown past for none": (
+        "forgotten", {"previous": True},
+        ALIVE + """\
+if "previous" not in request:
+    answer(status={"size": status.get("size", spec["size"])})
+elif request["previous"]["spec"] != spec:
+    answer(status={"size": spec["size"]})
+""",
+        ALIVE + """\
+if "previous" not in request or request["previous"]["spec"] != spec:
+    answer(status={"size": spec["size"]})
+"""),
     "forgets what it began when it is killed": (
         "handler-killed", CHILDREN,
         ALIVE + """\

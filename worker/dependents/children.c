@@ -184,8 +184,10 @@ static int read_plan(struct run *run)
         r = dependents_init(dependents, run);
         if (r >= 0)
                 r = park_plan_read(run->order->settling, &dependents->plan);
-        if (r >= 0)
+        if (r >= 0) {
+                run->parked.given = TAKE_PTR(dependents->plan.given);
                 former_find(dependents);
+        }
         return r;
 }
 

@@ -11,6 +11,7 @@
 #include "object/identity.h"
 #include "store/owner.h"
 #include "store/record.h"
+#include "worker/given.h"
 #include "worker/run/related.h"
 
 #define REQUEST_VERSION 1
@@ -279,7 +280,9 @@ int request_build(struct run *run, uint64_t id, struct text *out)
                 text_append_string(out, ",\"dryRun\":true");
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
-        r = add_owned(run, out);
+        r = given_write(run, out);
+        if (r >= 0)
+                r = add_owned(run, out);
         if (r >= 0)
                 r = related_write(run, out);
         if (r < 0)

@@ -14,6 +14,7 @@
 #include "worker/dependents/children.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/recall.h"
+#include "worker/given.h"
 #include "worker/recording.h"
 #include "worker/run/handler.h"
 #include "worker/run/reading.h"
@@ -44,6 +45,7 @@ static void run_done(struct run *run)
         free(run->own.version);
         free(run->end.text);
         free(run->parked.plan);
+        free(run->parked.given);
         text_done(&run->record);
         run_forget_writes(run);
 }
@@ -101,6 +103,7 @@ static int report_end(struct run *run)
                 .write = run->writes.item,
                 .write_count = run->writes.count,
                 .writes_left_out = run->writes.left_out,
+                .given_version = result == RESULT_SUCCESS ? given_keep(run, false) : "",
         };
 
         if (result != RESULT_RETURNED) {

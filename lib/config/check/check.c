@@ -436,6 +436,12 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         default_text(reader, &watch->filter, "");
         check_id(reader, node, path, watch);
         watch->confidential = watch->confidential || is_secret(watch->api_version, watch->kind);
+        if (watch->previous && watch->confidential) {
+                sub(key, sizeof(key), path, "previous");
+                problem_add(
+                        reader, mapping_find(reader, node, "previous"), false, key,
+                        "is not kept of Secrets and of other confidential objects, since it lies on a disk");
+        }
 }
 
 static void check_absolute(struct reader *reader, const char *key, const char *path)

@@ -414,6 +414,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.settling = row->settling;
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
+                run.previous_version = row->previous_version;
                 run.kinds = row->kinds;
                 if (row->written_realtime > watch->epoch_since &&
                     resource_version_number(row->written_version) >= resource_version_number(newest))

@@ -38,6 +38,8 @@ static int run_succeeded(struct ending *ending)
         struct ledger_row *row = &ending->row;
 
         ending->watch->successes++;
+        ending->watch->not_kept +=
+                config->previous && done->action == ACTION_RECONCILE && !done->given_version[0];
         ending->outcome.handled = true;
         if (done->action == ACTION_FINALIZE
                     ? delay == 0
@@ -57,6 +59,8 @@ static int run_succeeded(struct ending *ending)
         row->permanent = false;
         row->handled_realtime = now;
         row->related = done->related;
+        if (text_replace(&row->previous_version, done->given_version) < 0)
+                return -ENOMEM;
         row->next_realtime = delay > 0 ? now + delay : 0;
         row->next_reason = delay > 0 ? reason : RUN_REASON_NONE;
         if (text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)

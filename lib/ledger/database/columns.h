@@ -20,7 +20,7 @@
 
 /* The format of the state folder: raise it with every change of what lies there (the tables below, object
  * stores, `under-way`, `finalizers`). A folder of another format is refused. */
-#define LEDGER_SCHEMA 11
+#define LEDGER_SCHEMA 12
 
 #define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
 
@@ -73,18 +73,20 @@
         /* its times up to this one have had their run; 0 */                                                \
         X(NUMBER, PLAIN, 27, served_realtime, served_realtime)                                              \
         /* of a schedule: the run for scheduled_realtime was given to a worker */                           \
-        X(FLAG, PLAIN, 28, begun, begun)
+        X(FLAG, PLAIN, 28, begun, begun)                                                                    \
+        /* resourceVersion of what the handler was given at the last success, if that is kept; "" */        \
+        X(TEXT, PLAIN, 29, previous_version, previous_version)
 
 /* How the last run ended: written with the row, and read on request only. */
 #define LEDGER_RUN(X)                                                                                       \
         /* when the run ended; 0: none yet */                                                               \
-        X(NUMBER, PLAIN, 29, ran_realtime, ended_realtime)                                                  \
-        X(NUMBER, PLAIN, 30, ran_usec, duration_usec)                                                       \
-        X(TEXT, PLAIN, 31, ran_action, action)                                                              \
-        X(TEXT, PLAIN, 32, ran_reason, reason)                                                              \
-        X(TEXT, PLAIN, 33, ran_result, result)                                                              \
+        X(NUMBER, PLAIN, 30, ran_realtime, ended_realtime)                                                  \
+        X(NUMBER, PLAIN, 31, ran_usec, duration_usec)                                                       \
+        X(TEXT, PLAIN, 32, ran_action, action)                                                              \
+        X(TEXT, PLAIN, 33, ran_reason, reason)                                                              \
+        X(TEXT, PLAIN, 34, ran_result, result)                                                              \
         /* resourceVersion of the object that was read; "" */                                               \
-        X(TEXT, PLAIN, 34, ran_version, version)
+        X(TEXT, PLAIN, 35, ran_version, version)
 
 /* Runs that did something, or failed, for people; nothing is decided by them. The object may be gone. A run that
  * ends as the one before it did, and wrote nothing, only counts there. As above: X(kind, number, column). */

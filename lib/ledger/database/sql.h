@@ -47,7 +47,7 @@ enum row_value {
         VALUE_uid,
         LEDGER_STATE(COLUMN_VALUE) LEDGER_RUN(COLUMN_VALUE) ROW_VALUES
 };
-#define CHECKSUM_PARAMETER 35
+#define CHECKSUM_PARAMETER 36
 
 #define COLUMN_CHECK(kind, index, number, column, field)                                                    \
         _Static_assert(VALUE_##column + 1 == (number), #column);

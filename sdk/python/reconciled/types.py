@@ -19,6 +19,7 @@ class Request(TypedDict, total=False):
     dryRun: bool  # True in a trial: change nothing but by the answer. Absent otherwise.
     children: list[Object]  # What the object owns, of the kinds that the watch `owns`.
     related: list[Object]  # What the object may depend on, of the kinds that the watch names as `related`.
+    previous: dict[str, Any]  # With `previous: true`: the object as the handler was given it at its last success. Absent where that is not known.
     object: Required[Object]  # The newest version of the object that is known.
 
 

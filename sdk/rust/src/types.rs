@@ -27,6 +27,8 @@ pub struct Request {
     pub children: Vec<Value>,
     /// What the object may depend on, of the kinds that the watch names as `related`.
     pub related: Vec<Value>,
+    /// With `previous: true`: the object as the handler was given it at its last success. Absent where that is not known.
+    pub previous: Option<Value>,
     /// The newest version of the object that is known.
     pub object: Value,
 }
@@ -45,6 +47,7 @@ impl From<&Value> for Request {
             dry_run: value.get("dryRun").as_bool(),
             children: value.get("children").as_list().to_vec(),
             related: value.get("related").as_list().to_vec(),
+            previous: value.get("previous").clone(),
             object: value.get("object").clone(),
         }
     }

@@ -10,6 +10,7 @@
 #include "ipc/message-id.h"
 #include "os/kept.h"
 #include "worker/confidential.h"
+#include "worker/given.h"
 
 #define SOON_USEC   USEC_PER_SEC
 #define SELDOM_USEC (15 * USEC_PER_SEC)
@@ -17,8 +18,12 @@
 int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text)
 {
         _cleanup_text_ struct text written = TEXT_EMPTY;
-        int r = park_plan_write(plan, &written);
+        struct park_plan whole = *plan;
+        int r;
 
+        if (!plan->cause[0])
+                whole.given = (char *)(uintptr_t)given_keep(run, true);
+        r = park_plan_write(&whole, &written);
         if (r == -E2BIG)
                 log_warning(
                         "watch %s, %s: the state of the attempt is too large to keep: its children are not "

@@ -50,6 +50,7 @@ static int write_plan(const struct park_plan *plan, bool with_previous, struct t
                     plan->answered);
         json_string(out, "message", plan->message);
         json_string(out, "ready", plan->ready);
+        json_string(out, "given", plan->given ? plan->given : "");
         if (plan->again)
                 json_bool(out, "again", true);
         if (plan->silent)
@@ -116,6 +117,7 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
                 .ready = copy_member(root, "ready"),
+                .given = copy_member(root, "given"),
                 .answered = read_number(root, "answered"),
                 .silent = cJSON_IsTrue(json_member(root, "silent")),
                 .slow = cJSON_IsTrue(json_member(root, "slow")),
@@ -125,7 +127,9 @@ int park_plan_read(const char *text, struct park_plan *ret)
                 .requeue_after_usec = read_number(root, "requeueAfter"),
                 .requeue_at_usec = read_number(root, "requeueAt"),
         };
-        int r = !plan.cause || !plan.message || !plan.ready ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
+        int r = !plan.cause || !plan.message || !plan.ready || !plan.given ? -ENOMEM
+                : cJSON_IsArray(list)                                      ? 0
+                                                                           : -EBADMSG;
 
         cJSON_ArrayForEach(item, list)
         {
@@ -155,6 +159,7 @@ void park_plan_done(struct park_plan *plan)
         free(plan->cause);
         free(plan->message);
         free(plan->ready);
+        free(plan->given);
         dependent_list_done(&plan->wait);
         dependent_list_done(&plan->drop);
         dependent_list_done(&plan->undo);

@@ -26,6 +26,7 @@ struct park_plan {
         uint64_t requeue_after_usec;
         uint64_t requeue_at_usec;   /* of CLOCK_REALTIME */
         char *ready;                /* what the answer says of the condition Ready, as JSON; "": nothing */
+        char *given;                /* as of given_keep(); "" */
         uint64_t result;            /* enum run_result of the attempt; 0: RESULT_RETRY */
         struct dependent_list drop; /* that the answer leaves out: deleted when all in `wait` are ready */
         struct dependent_list undo; /* with `previous`: to be restored; without: to be deleted */
