@@ -622,7 +622,7 @@ bool run_result_is_run(enum run_result result)
 
 NAME_OF(lead_state_name, lead_state, LEAD_STATE_COUNT, "unknown", "following", "leading", "lost")
 NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
-NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")
+NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq", "generation")
 
 const char *run_told_action(enum run_action action, const char *own)
 {

@@ -36,7 +36,7 @@ enum change_kind {
         CHANGE_KIND_COUNT
 };
 
-enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_JQ, TRIGGER_COUNT };
+enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_JQ, TRIGGER_GENERATION, TRIGGER_COUNT };
 
 /* How a watch is. */
 enum watch_health {

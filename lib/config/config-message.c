@@ -89,6 +89,14 @@ static const char *notes_of(const struct config *config, const struct config_wat
         return watch->shared || config->replicas ? config->operator_name : "";
 }
 
+/* A condition tells which generation it is about: where the spec changes and changes back, it must be told anew. */
+static enum trigger told_trigger(const struct config_watch *watch)
+{
+        return watch->trigger == TRIGGER_ESSENCE && watch->ready_condition && watch->ready_condition[0]
+                       ? TRIGGER_GENERATION
+                       : watch->trigger;
+}
+
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret)
 {
@@ -106,7 +114,7 @@ void config_watcher_message(const struct config *config, const struct config_wat
                 .memory_max = watch->confidential ? config->secrets_memory : 0,
                 .required = watch->required,
                 .isolate = watch->on_deadline == ON_DEADLINE_ISOLATE,
-                .trigger = watch->trigger,
+                .trigger = told_trigger(watch),
                 .trigger_jq = watch->trigger_jq,
                 .filter = watch->filter,
                 .owner_api_version = owner ? owner->api_version : "",
@@ -162,7 +170,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .related = config->is_related,
                 .related_names = config->related_names,
                 .owner = config->owner ? config->owner : "",
-                .trigger = config->trigger,
+                .trigger = told_trigger(config),
                 .trigger_jq = config->trigger_jq,
                 .store_folder = store_folder,
                 .handler_kind = config->handler.kind,

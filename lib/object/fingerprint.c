@@ -34,7 +34,7 @@ struct hasher {
         size_t size, position;
         unsigned depth;
         struct bookkeeping ours;
-        bool metadata_only, with_status;
+        bool metadata_only, with_status, with_generation;
         struct siphash_sum sum;
         size_t count; /* of what is in the sum */
 };
@@ -100,7 +100,7 @@ static bool is_out_of_essence(const struct hasher *hasher, enum level level, str
 
         if (hasher->metadata_only && level == LEVEL_TOP)
                 return !scan_string_equals(key, "metadata");
-        if (hasher->metadata_only && level == LEVEL_METADATA && scan_string_equals(key, "generation"))
+        if (hasher->with_generation && level == LEVEL_METADATA && scan_string_equals(key, "generation"))
                 return false;
         for (size_t i = 0; i < count; i++)
                 if (scan_string_is(key, name[i].text, name[i].size))
@@ -319,6 +319,7 @@ static int finish_fingerprint(enum trigger trigger, struct hasher *hasher, const
                 .conditions = ours && ours->conditions ? ours->conditions : "",
         };
         hasher->with_status = trigger == TRIGGER_ANY;
+        hasher->with_generation = trigger == TRIGGER_GENERATION || hasher->metadata_only;
         if (trigger == TRIGGER_ANY && (hasher->metadata_only || !hasher->ours.shared[0]))
                 return hash_version(hasher->input, hasher->size, ret_fingerprint);
         return hash_content(hasher, ret_fingerprint);

@@ -8,7 +8,7 @@
  * the fields that the server maintains (metadata.resourceVersion, generation, managedFields, selfLink,
  * creationTimestamp) and what is noted there for us (`ours` may be NULL). Members are hashed with their keys
  * in a form that does not depend on the order of keys or on white space, so that another API server
- * version's order of fields runs nothing. TRIGGER_ANY: the UID and the resourceVersion. Where several
+ * version's order of fields runs nothing. TRIGGER_GENERATION: the same with metadata.generation. TRIGGER_ANY: the UID and the resourceVersion. Where several
  * watches of ours have the object (ours->shared), each of their writes makes another resourceVersion; so
  * there it is the essence and the status, without what any of them notes. Of an object that is known by its
  * metadata alone it is the resourceVersion there, too. TRIGGER_JQ is lib/jq/program.h's.

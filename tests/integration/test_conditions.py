@@ -148,6 +148,29 @@ def test_of_what_is_deleted_nothing_is_written(start, operator, handler, widgets
     assert len(handler.requests(name="a", action="deleted")) == 1 and len(status_writes(devserver, "a")) == 1
 
 
+@pytest.mark.parametrize("away", [True, False])
+def test_a_change_that_is_reverted_is_told_for_the_new_generation(start, operator, handler, widgets, away):
+    """Tools take an object whose condition is about an older generation for one that is still being changed."""
+    start(readyCondition=True)
+    widgets.create("a", spec={"size": 1})
+    wait_condition(widgets, "a", "Ready", status="True", observedGeneration=1)
+    if away:
+        operator.stop()
+    else:
+        handler.behave(handler.held)
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    widgets.merge_patch("a", {"spec": {"size": 1}})
+    handler.let_go()
+    if away:
+        operator.start_ready()
+    wait_condition(widgets, "a", "Ready", status="True", observedGeneration=3)
+    if away:
+        assert handler.count() == 2
+        operator.stop()
+        operator.start_ready().wait_synced()
+        assert handler.count() == 2, "and once is enough"
+
+
 def test_ready_needs_the_whole_object(devserver, operator, handler):
     operator.configure(devserver, [watch("widgets", handler, readyCondition=True, metadataOnly=True)])
     operator.start()
