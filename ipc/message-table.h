@@ -649,8 +649,8 @@
         STR(previous_version)                                                                               \
         STR(kinds)                                                                                          \
         BOOL(doubtful)                                                                                      \
-        BOOL(twin_doubtful) BOOL(handed_out) BOOL(taken) U64(behind) BOOL(alone) BOOL(owned_degraded)       \
-                U64(generation)
+        BOOL(twin_doubtful)                                                                                 \
+        BOOL(handed_out) BOOL(taken) U64(behind) BOOL(alone) BOOL(owned_degraded) U64(generation)
 
 /* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker: one that wants to
  * write any tells the supervisor, which passes it on to the worker that counts those of `object` (series_object). identity: of
