@@ -11,7 +11,10 @@ import signal
 import subprocess
 import zlib
 
+from .setup import BUILD
+
 MARKER = "RECONCILED_TEST_ID"
+AS_USER = str(BUILD / "tests/harness/as-user")
 _USERS_PER_SESSION = 1000
 _KERNEL = 2  # kthreadd, whose children are no processes; half of what /proc lists
 _counter = 0
@@ -191,11 +194,7 @@ class User:
 
     def command(self, command):
         """The command line that runs `command` as this user, with no way to outlive the tests."""
-        prefix = ["setpriv", "--pdeathsig", "KILL"]
-        if self.separate:
-            prefix += [f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--bounding-set=-all",
-                       "--inh-caps=-all", "--no-new-privs"]
-        return prefix + ["--"] + [str(word) for word in command]
+        return [AS_USER, *([str(self.uid)] if self.separate else []), "--", *map(str, command)]
 
 
 class Entitled(User):
@@ -216,7 +215,7 @@ class Root:
     test_id = f"{os.getpid()}.0"
 
     def command(self, command):
-        return ["setpriv", "--pdeathsig", "KILL", "--"] + [str(word) for word in command]
+        return [AS_USER, "--", *map(str, command)]
 
 
 def _blocks():
