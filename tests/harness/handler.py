@@ -7,7 +7,7 @@ import shlex
 import shutil
 
 from .schema import check_request
-from .setup import BUILD
+from .setup import small_program
 from .wait import wait_until
 
 SCRIPT = """#!/bin/sh
@@ -86,7 +86,7 @@ class Handler:
         self.held = f"while [ ! -e {self.folder}/go ]; do sleep 0.02; done"
         self.behave(behaviour)
         record = self.folder / "record"
-        shutil.copy(BUILD / "tests/harness/record", record)
+        shutil.copy(small_program("record"), record)
         record.chmod(0o755)
         self.script.write_text(SCRIPT.format(records=shlex.quote(str(self.records)), record=shlex.quote(str(record)),
                                              behaviour=shlex.quote(str(self.behaviour))), encoding="utf-8")

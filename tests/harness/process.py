@@ -11,10 +11,10 @@ import signal
 import subprocess
 import zlib
 
-from .setup import BUILD
+from .setup import small_program
 
 MARKER = "RECONCILED_TEST_ID"
-AS_USER = str(BUILD / "tests/harness/as-user")
+AS_USER = str(small_program("as-user"))
 _USERS_PER_SESSION = 1000
 _KERNEL = 2  # kthreadd, whose children are no processes; half of what /proc lists
 _counter = 0
