@@ -18,6 +18,7 @@
 #include "ipc/message-table.h"
 #include "ipc/message.h"
 #include "os/folder.h"
+#include "os/owner.h"
 #include "os/syscall.h"
 #include "store/reader.h"
 #include "json/json.h"
@@ -215,11 +216,16 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret)
 {
         const cJSON *where = json_member(answer, "store");
+        struct owner_rights rights;
         struct store *store = NULL;
-        int r = store_reader_new(json_text(where, "folder"), &store);
+        int r = owner_enter(json_text(where, "folder"), &rights);
 
+        if (r < 0)
+                return r;
+        r = store_reader_new(json_text(where, "folder"), &store);
         if (r >= 0)
                 r = store_read(store, ctl_number(where, "generation"), key, ret);
         store_free(store);
+        owner_leave(&rights);
         return r == -ENAMETOOLONG ? -ENOENT : r; /* so long is no name */
 }

@@ -11,12 +11,13 @@
 #define WATCH_FEARED_MAX 16
 
 struct coprocess;
+struct previous;
 
 struct worker_watch {
         const struct record_watch *config;
         struct store *reader;
-        struct store *previous; /* store/previous.h; NULL: not opened yet, or not wanted */
-        bool previous_fails;    /* the last attempt to keep an object there has failed, and was told */
+        struct previous *previous; /* NULL: not opened yet, or not wanted */
+        bool previous_fails;       /* the last attempt to keep an object there has failed, and was told */
         struct kube_resource resource; /* valid once `discovered` */
         bool discovered;
         bool told_status_dropped;           /* the warning about fields that the server drops was logged */

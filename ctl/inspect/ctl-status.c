@@ -91,7 +91,7 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                        ctl_number(watch, "contentsDropped"),
                        counted(ctl_number(watch, "contentsDropped"), "object", "objects"));
         if (ctl_number(watch, "previousNotKept") > 0)
-                printf("    after %" PRIu64 " %s there was no room for `previous` (see the log)\n",
+                printf("    after %" PRIu64 " %s the object was not kept for `previous` (see the log)\n",
                        ctl_number(watch, "previousNotKept"),
                        counted(ctl_number(watch, "previousNotKept"), "run", "runs"));
         if (json_text(watch, "limitsWeakened")[0])

@@ -67,6 +67,7 @@ static bool warning_read(const char *line, size_t size, char ret[static WARNING_
         return used > 0;
 }
 
+#define HEAD_MAX         ((size_t)512 * 1024) /* libcurl bounds what comes before the body, and nothing after it */
 #define BODY_MAX_DEFAULT ((size_t)16 * 1024 * 1024) /* of one object, or a page of a list's metadata */
 #define ERROR_BODY_MAX   ((size_t)1024 * 1024)
 
@@ -244,7 +245,8 @@ static void note_date(struct kube_transfer *transfer, const char *line, size_t s
                 transfer->server_seconds = (uint64_t)timegm(&parts);
 }
 
-/* The empty line ends the head. A 100 Continue has one of its own; a proxy's answer is not shown here. */
+/* The empty line ends the head. A 100 Continue has one of its own, and so has a body in pieces, after its last one; a proxy's
+ * answer is not shown here. */
 static size_t on_head(char *line, size_t size, size_t count, void *userdata)
 {
         struct kube_transfer *transfer = userdata;
@@ -253,14 +255,21 @@ static size_t on_head(char *line, size_t size, size_t count, void *userdata)
 
         if (transfer->cancelled)
                 return 0;
+        transfer->head_size += total;
+        if (transfer->head_size > HEAD_MAX) {
+                transfer->too_large = true;
+                return 0;
+        }
         if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0])) {
                 note_warning(transfer, line, total);
                 note_date(transfer, line, total);
                 return total;
         }
         curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-        if (transfer->on_accepted && status >= 200 && status < 300)
+        if (transfer->on_accepted && !transfer->accepted && status >= 200 && status < 300) {
+                transfer->accepted = true;
                 transfer->on_accepted(transfer, transfer->userdata);
+        }
         return transfer->cancelled ? 0 : total;
 }
 
@@ -283,7 +292,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
         if (status >= 300)
                 max = ERROR_BODY_MAX;
         if (total > max - transfer->body.size) {
-                transfer->body_too_large = true;
+                transfer->too_large = true;
                 return 0;
         }
         return text_append(&transfer->body, bytes, total) < 0 ? 0 : total;
@@ -458,7 +467,7 @@ static enum kube_failure failure_of(CURLcode code, const struct kube_transfer *t
 
         if (transfer->stopped_by_owner)
                 return KUBE_FAILURE_CANCELLED;
-        if (transfer->body_too_large)
+        if (transfer->too_large)
                 return KUBE_FAILURE_PROTOCOL;
         switch (code) {
         case CURLE_COULDNT_RESOLVE_PROXY:
@@ -579,7 +588,7 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
                 kube_error_set(&response->error, failure_of(code, transfer), "%s: %s%s%s",
                                transfer->client->credential.server ? transfer->client->credential.server
                                                                    : "",
-                               tls_prefix(code), transfer->body_too_large ? "the answer is too large" : why,
+                               tls_prefix(code), transfer->too_large ? "the answer is too large" : why,
                                tls_advice(transfer, code));
                 return;
         }

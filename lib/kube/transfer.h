@@ -109,7 +109,8 @@ struct kube_transfer {
         bool reads;      /* a GET */
         bool overloaded; /* it ended with 429, or its connection was lost */
         const struct fiber *asker;
-        bool running, cancelled, failed_to_start, is_overdue, stopped_by_owner, body_too_large;
+        bool running, cancelled, failed_to_start, is_overdue, stopped_by_owner, too_large, accepted;
+        size_t head_size; /* bytes, with that of a 100 Continue, and with what comes after the body in pieces */
 };
 
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);

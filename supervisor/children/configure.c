@@ -107,13 +107,20 @@ static int watcher_packet(const struct supervisor *supervisor, const struct conf
 static int tell_worker_of(const struct supervisor *supervisor, const struct config *config,
                           const struct config_watch *watch, struct record_watch *ret)
 {
+        const struct watch *known = watch_find(&supervisor->controller, watch->name);
         char *folder = secrets_store_folder(supervisor, watch);
         int r = folder ? config_worker_watch(config, watch, folder, supervisor->access.folder, ret)
                        : -ENOMEM;
 
-        if (r < 0)
+        if (r < 0) {
                 free(folder);
-        return r;
+                return r;
+        }
+        if (known && !watch_place_of(known)->keeps_previous) {
+                free((void *)(uintptr_t)ret->previous_folder);
+                ret->previous_folder = NULL;
+        }
+        return 0;
 }
 
 /* Encoded: the configuration is not needed any longer. */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "supervisor/supervisor.h"
@@ -39,23 +41,34 @@ static int make_previous_folder(const char *path)
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-int previous_folder_begin(const struct supervisor *supervisor, const struct config_watch *config,
-                          const char *store_folder)
+static int prepare_folder(const char *store_folder, const char *folder, const char *boot)
 {
-        _cleanup_free_ char *folder = format_string("%s/previous", store_folder);
-        const char *boot = supervisor->clock.boot;
-        int r = 0;
+        int r = is_trusted(folder, boot) ? 0 : folder_remove(folder);
 
-        if (!folder)
-                return -ENOMEM;
-        if (!config->previous || !is_trusted(folder, boot))
-                r = folder_remove(folder);
-        if (!config->previous)
-                return r == -ENOENT ? 0 : r;
-        r = r < 0 && r != -ENOENT ? r : make_previous_folder(store_folder);
+        if (r >= 0 || r == -ENOENT)
+                r = make_previous_folder(store_folder);
         if (r >= 0)
                 r = make_previous_folder(folder);
         return r < 0 ? r : write_state(folder, boot);
+}
+
+bool previous_folder_begin(const struct supervisor *supervisor, const struct config_watch *config,
+                           const char *store_folder)
+{
+        _cleanup_free_ char *folder = format_string("%s/previous", store_folder);
+        int r = folder ? 0 : -ENOMEM;
+
+        if (r >= 0 && config->previous)
+                r = prepare_folder(store_folder, folder, supervisor->clock.boot);
+        else if (r >= 0)
+                (void)folder_remove(folder); /* what cannot be removed costs disk alone */
+        if (r < 0)
+                log_write(LOG_WARNING, MESSAGE_ID_PREVIOUS_NOT_KEPT,
+                          LOG_FIELDS({"RECONCILED_WATCH", config->name}),
+                          "%s/previous cannot be prepared: %s; objects of watch %s have no `previous` until "
+                          "the next start",
+                          store_folder, strerror(-r), config->name);
+        return r >= 0;
 }
 
 void previous_folder_suspect(const struct watch *watch)
@@ -70,7 +83,7 @@ void previous_folder_suspect(const struct watch *watch)
 static void end_in_order(const char *store_folder, const char *boot)
 {
         _cleanup_free_ char *folder = format_string("%s/previous", store_folder),
-                            *data = format_string("%s/previous/1/data.mdb", store_folder);
+                            *data = format_string("%s/previous/kept/1/data.mdb", store_folder);
         _cleanup_close_ int fd = data ? open(data, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
 
         if (folder && is_trusted(folder, boot) && fd >= 0 && fsync(fd) >= 0)

@@ -5,13 +5,15 @@
  * power loss leaves is not to be read: the file STATE names the boot in which it is written, or says that the operator has ended
  * in order. Anything else is removed at the start, and is absent from requests then.
  */
+#include <stdbool.h>
+
 struct config_watch;
 struct supervisor;
 struct watch;
 
-/* Before the first worker. 0 or a negative errno. */
-int previous_folder_begin(const struct supervisor *supervisor, const struct config_watch *config,
-                          const char *store_folder);
+/* Before the first worker. false: nothing can be kept there, which is told: the watch does without. */
+bool previous_folder_begin(const struct supervisor *supervisor, const struct config_watch *config,
+                           const char *store_folder);
 /* A process died over files of this watch. */
 void previous_folder_suspect(const struct watch *watch);
 /* After the last worker: what is there is brought to the disk. */

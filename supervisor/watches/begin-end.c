@@ -74,8 +74,8 @@ int watch_begin(struct supervisor *supervisor, const struct config_watch *config
         }
         secrets_move(supervisor, config);
         watch_place_of(watch)->store_folder = folder;
-        r = previous_folder_begin(supervisor, config, folder);
-        return r < 0 ? r : watch_load(watch);
+        watch_place_of(watch)->keeps_previous = previous_folder_begin(supervisor, config, folder);
+        return watch_load(watch);
 }
 
 /* Its watcher is gone, and none of its runs is in flight: it begins as at a start, with a new watcher. -EAGAIN: it

@@ -22,6 +22,7 @@ struct watch_place {
         struct supervisor *supervisor;
         struct child_slot *child;
         char *store_folder;         /* in memory, where its objects are confidential */
+        bool keeps_previous;        /* there is a place for that */
         struct watch_trouble heard; /* of its watcher */
         char *heard_namespace; /* the one that is refused, of several; NULL or "": the trouble is of all */
         struct memory_retry memory_retry;

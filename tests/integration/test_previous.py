@@ -155,7 +155,7 @@ def test_one_that_finds_no_room_is_absent_and_told(begin, handler, widgets, oper
         handler.wait_for(name=f"w{index}")
     operator.wait_for_log("previous.total", message_id=MESSAGE_ID["PREVIOUS_NOT_KEPT"], watch="widgets")
     lost = wait_until(lambda: operator.ctl.status()["watches"][0]["previousNotKept"], "the count")
-    assert 1 <= lost <= 3 and "there was no room for `previous`" in operator.ctl.run("status").stdout
+    assert 1 <= lost <= 3 and "the object was not kept for `previous`" in operator.ctl.run("status").stdout
     for index in range(6):
         widgets.merge_patch(f"w{index}", {"spec": {"size": 1}})
     given = [handler.wait_for(name=f"w{index}", count=2) for index in range(6)]
@@ -169,7 +169,7 @@ def test_without_the_key_nothing_is_kept(begin, handler, widgets, operator, devs
     handler.wait_for(name="w")
     operator.stop()
     folder = operator.state_directory / "store/widgets/previous"
-    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "1/data.mdb").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "kept/1/data.mdb").stat().st_mode & 0o777 == 0o600
     operator.configure(devserver, [watch("widgets", handler)])
     operator.start_ready()
     assert not folder.exists()

@@ -103,7 +103,7 @@ static int report_end(struct run *run)
                 .write = run->writes.item,
                 .write_count = run->writes.count,
                 .writes_left_out = run->writes.left_out,
-                .given_version = result == RESULT_SUCCESS ? given_keep(run, false) : "",
+                .given_version = result == RESULT_SUCCESS ? given_keep(run) : "",
         };
 
         if (result != RESULT_RETURNED) {

@@ -202,20 +202,29 @@ static uint64_t end_of_file(const struct store *store, int *ret_fd)
 
 /* A list without end must not take the last place of a disk from all who share it. A store that does not grow is
  * written to the last. */
-static int look_for_room(struct store *store)
+bool disk_has_room(int fd, uint64_t size)
 {
-        int fd = -1;
-        uint64_t end = end_of_file(store, &fd), reserve;
         struct statvfs disk;
+        uint64_t reserve;
 
-        if (store->looked_at == 0)
-                store->looked_at = end;
-        if (end < store->looked_at + SPACE_STEP || fstatvfs(fd, &disk) < 0)
-                return 0;
+        if (fstatvfs(fd, &disk) < 0)
+                return true;
         reserve = (uint64_t)disk.f_blocks * disk.f_frsize / STORE_RESERVE_PART;
         if (reserve > STORE_RESERVE_MAX)
                 reserve = STORE_RESERVE_MAX;
-        if ((uint64_t)disk.f_bavail * disk.f_frsize < reserve + SPACE_STEP)
+        return (uint64_t)disk.f_bavail * disk.f_frsize >= reserve + size;
+}
+
+static int look_for_room(struct store *store)
+{
+        int fd = -1;
+        uint64_t end = end_of_file(store, &fd);
+
+        if (store->looked_at == 0)
+                store->looked_at = end;
+        if (end < store->looked_at + SPACE_STEP)
+                return 0;
+        if (!disk_has_room(fd, SPACE_STEP))
                 return -ENOSPC;
         store->looked_at = end;
         return 0;
@@ -290,6 +299,14 @@ int environment_room(struct store *store, uint64_t *ret)
         return 0;
 }
 
+/* Makes the file longer, and never shorter: another process may have written behind our end meanwhile (previous.h). */
+static int lengthen(int fd, off_t from, off_t to)
+{
+        if (fallocate(fd, 0, from, to - from) == 0)
+                return 0;
+        return errno != EOPNOTSUPP || ftruncate(fd, to) < 0 ? -errno : 0;
+}
+
 /* Pages at the end that were taken and given back in one transaction are never written, and nothing refers to them; but who opens
  * the file takes one that lacks them for damaged (file_is_whole()). */
 static int make_whole(const struct store *store)
@@ -300,9 +317,9 @@ static int make_whole(const struct store *store)
 
         if (fd < 0)
                 return 0;
-        if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size < end && ftruncate(fd, (off_t)end) < 0))
+        if (fstat(fd, &st) < 0)
                 return -errno;
-        return 0;
+        return (uint64_t)st.st_size < end ? lengthen(fd, st.st_size, (off_t)end) : 0;
 }
 
 /* A write that was cut short, as the last one on a full disk is, LMDB tells of as a broken one's. */

@@ -13,6 +13,8 @@ int store_begin(struct store *store);
 /* How many bytes the store may still come to hold: of its bound, or of the disk and of what is free in the file. Within the
  * writer's transaction. */
 int environment_room(struct store *store, uint64_t *ret);
+/* Whether the disk of this file has so many bytes beside the part of it that is left to others. */
+bool disk_has_room(int fd, uint64_t size);
 int environment_commit(struct store *store, MDB_txn *transaction); /* the transaction is over */
 
 /* The file CURRENT: the generation (0 when there is none yet) and how far its content is to be trusted:

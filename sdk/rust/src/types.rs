@@ -47,7 +47,7 @@ impl From<&Value> for Request {
             dry_run: value.get("dryRun").as_bool(),
             children: value.get("children").as_list().to_vec(),
             related: value.get("related").as_list().to_vec(),
-            previous: value.get("previous").clone(),
+            previous: Some(value.get("previous").clone()).filter(|value| !value.is_null()),
             object: value.get("object").clone(),
         }
     }

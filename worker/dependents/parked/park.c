@@ -22,7 +22,7 @@ int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec,
         int r;
 
         if (!plan->cause[0])
-                whole.given = (char *)(uintptr_t)given_keep(run, true);
+                whole.given = (char *)(uintptr_t)given_keep(run);
         r = park_plan_write(&whole, &written);
         if (r == -E2BIG)
                 log_warning(
