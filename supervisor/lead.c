@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/start.h"
@@ -138,6 +139,9 @@ static void gain(struct supervisor *supervisor, const struct message_lease *leas
                   : lease->released               ? "released after a failure"
                                                   : "not released");
         r = lasting_take(supervisor, lease->lasting, !is_ours);
+        /* Another leader may have handed out what our ledger does not know, and have put our finalizer on it. */
+        if (r >= 0 && !is_ours && lease->former_epoch > NO_EPOCH)
+                r = ledger_lost_load(&supervisor->controller, true);
         if (r < 0) {
                 supervisor_fatal(supervisor, r == -ENOMEM ? EXIT_CODE_SOFTWARE : EXIT_CODE_IO, NULL, NULL,
                                  "what the leader before this one has left cannot be kept: %s",

@@ -287,21 +287,27 @@ static int open_or_discard(struct supervisor *supervisor, const char *path, char
         return r < 0 ? r : ledger_open(path, &supervisor->controller.ledger, ret_aside, error);
 }
 
-/* What an earlier lead of this replica has noted. A start that ends in the middle voids it again: the epoch that is noted
- * beside it is an old one still. */
+/* What an earlier lead of this replica has noted. Its stores go as well: other leaders have told the deletions of what is gone
+ * since then, and the names may be those of other objects. A start that ends in the middle voids it again: the epoch that is
+ * noted beside it is an old one still. */
 static int remove_void(struct supervisor *supervisor, const char *path, struct error *error)
 {
         static const char *const suffix[] = {"-wal", "-shm", ""};
         _cleanup_free_ char *under_way = format_string("%s/under-way", supervisor->options->state_directory);
-        int r = !under_way ? -ENOMEM : unlink(under_way) < 0 && errno != ENOENT ? -errno : 0;
+        int r = empty_store(supervisor->options->state_directory);
 
+        if (r >= 0)
+                r = empty_store(supervisor->secrets.folder);
+        if (r >= 0)
+                r = !under_way ? -ENOMEM : unlink(under_way) < 0 && errno != ENOENT ? -errno : 0;
         for (size_t i = 0; i < ELEMENTS(suffix) && r >= 0; i++) {
                 _cleanup_free_ char *file = format_string("%s%s", path, suffix[i]);
 
                 r = !file ? -ENOMEM : unlink(file) < 0 && errno != ENOENT ? -errno : 0;
         }
         if (r < 0)
-                return error_set(error, r, "%s cannot be removed: %s", path, strerror(-r));
+                return error_set(error, r, "%s and the object stores cannot be removed: %s", path,
+                                 strerror(-r));
         log_info(
                 "another replica has led: the ledger begins anew, and each object runs once when this replica leads");
         return 0;
@@ -344,7 +350,7 @@ int state_ledger_open(struct supervisor *supervisor, bool voids, struct error *e
         r = ledger_lost_load(&supervisor->controller, missing || aside || discarded);
         if (r < 0)
                 return error_set(error, r, "%s: %s", path, strerror(-r));
-        if ((missing && !voids) || aside)
+        if (missing || aside)
                 warn_of_loss(path, aside);
         return 0;
 }

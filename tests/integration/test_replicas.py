@@ -219,6 +219,45 @@ def test_a_ledger_counts_as_long_as_nobody_else_has_led(replicas, widgets):
     replicas.assert_no_overlap()
 
 
+@plain
+def test_a_replica_that_leads_again_leaves_alone_what_has_gone_meanwhile(replicas, widgets):
+    """Another one has told the deletion, and by now the name may be that of another object."""
+    replicas.add(2, LONG)
+    first, (second,) = replicas.leader()
+    gone = widgets.create("a")["metadata"]["uid"]
+    replicas.handler_of(first).wait_finished(name="a")
+    assert first.ctl.run("step-down").returncode == 0
+    wait_until(lambda: replicas.leads(second), "the other one to lead")
+    replicas.handler_of(second).wait_finished(name="a")
+    widgets.delete("a")
+    replicas.handler_of(second).wait_finished(where=lambda request: request.body["action"] == "deleted")
+    there = widgets.create("a")["metadata"]["uid"]
+    replicas.handler_of(second).wait_finished(where=lambda request: request.object["metadata"]["uid"] == there)
+    assert second.ctl.run("step-down").returncode == 0
+    wait_until(lambda: replicas.leads(first), "the first one to lead again")
+    handler = replicas.handler_of(first)
+    handler.wait_finished(where=lambda request: request.object["metadata"]["uid"] == there)
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    wait_until(lambda: all(row["running"] + row["queued"] == 0 for row in first.ctl.status()["watches"]), "rest")
+    assert [request.body["action"] for request in handler.requests() if request.object["metadata"]["uid"] == gone] == ["reconcile"]
+    replicas.assert_no_overlap()
+
+
+@plain
+def test_what_has_left_the_selection_while_nobody_led_loses_our_finalizer(replicas, widgets):
+    replicas.add(1, labelSelector="tier=gold", finalizer=True)
+    first, _ = replicas.leader()
+    widgets.create("a", labels={"tier": "gold"})
+    replicas.handler_of(first).wait_finished(name="a")
+    first.stop()
+    assert widgets.get("a")["metadata"]["finalizers"]
+    widgets.merge_patch("a", {"metadata": {"labels": {"tier": "silver"}}})
+    replicas.add(1, labelSelector="tier=gold", finalizer=True)
+    assert replicas.leader(AT_ONCE)[0] is not first
+    wait_until(lambda: not widgets.get("a")["metadata"].get("finalizers"), "the finalizer to be taken off")
+
+
 def test_what_an_unclean_lead_has_sent_is_refused_later(replicas, widgets):
     config_maps = replicas.server.api.resource("v1", "configmaps", "default")
     behaviour = """echo '{"status": {"phase": "Ready"}, "children": [{"apiVersion": "v1", "kind": "ConfigMap",
