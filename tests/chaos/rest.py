@@ -35,7 +35,7 @@ def rest(chaos):
     wait_until(lambda: _is_at_rest(chaos), "rest", 60)
     operator.stop()
     operator.assert_no_processes()
-    notes.read().write("over")
+    notes.read()
     wanted = {(thing.kind, thing.uid) for thing in chaos.things.values()
               if not thing.deleting and (thing.kind not in SELECTED or thing.gold)}
     found = owed(operator)

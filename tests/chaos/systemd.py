@@ -21,6 +21,8 @@ END_SECONDS = 30
 class Life:
     """configure(), over() and look_after() are the caller's."""
 
+    restarted = RESTARTED
+
     def __init__(self, operator):
         self.operator = operator
         self.count = collections.Counter()
@@ -28,6 +30,7 @@ class Life:
         self._due = None  # when it must have ended: somebody was killed
         self._restart = 0
         self._stopping = self._killed = False
+        self._broken = None  # who waits for something else takes an exception for "not yet"
         self._never = threading.Event()
 
     def configure(self):
@@ -104,6 +107,15 @@ class Life:
         return True
 
     def look_after_operator(self):
+        try:
+            if self._broken is None:
+                self._look_after_operator()
+                return
+        except Broken as error:
+            self._broken = error
+        raise self._broken
+
+    def _look_after_operator(self):
         now = time.monotonic()
         if self.operator.popen is None:
             if now >= self._restart:
@@ -121,13 +133,13 @@ class Life:
         output = operator.output
         code = operator.wait_exit()
         self.codes[code] += 1
-        wanted = {-signal.SIGKILL} if self._killed else {0} | RESTARTED if self._stopping else RESTARTED
+        wanted = {-signal.SIGKILL} if self._killed else {0} | self.restarted if self._stopping else self.restarted
         if self._stopping and not output.text():
             wanted |= {-signal.SIGTERM}  # it had only just been started
         if code not in wanted:
             raise Broken(f"exit code {code}, not one of {sorted(wanted)}:\n{output.text()[-20000:]}")
         causes = [record for record in output.records() if record.get("message_id") == MESSAGE_ID["CHILD_FATAL"]]
-        if code in RESTARTED and len(causes) != 1:
+        if code in self.restarted and len(causes) != 1:
             raise Broken(f"exit code {code}, with {len(causes)} causes:\n{output.text()[-20000:]}")
         # What systemd would kill with the cgroup: nothing must be left to it.
         operator.assert_no_processes()

@@ -13,9 +13,9 @@ SELECTED = ("chosen", "quiet")
 
 # The handler's notes (handlers.py): one line each, appended whole, so that their order is the order of events. The driver
 # writes its own between them: "deleting UID" before it asks for a deletion, "gone UID" before it lets go of an object,
-# "relabelled UID", "killed PID", "restored KEY" (its objects of the past may be there again), and "over" when no process of the
-# operator is left. A run that failed for ever is over as one that succeeded; `again`: it has succeeded, and wants to run once more.
-BEGIN, END, PERMANENT, AGAIN = "begin", "end", "permanent", "again"
+# "relabelled UID", and "restored KEY" (its objects of the past may be there again). A run that failed for ever is over as one that
+# succeeded; `again`: it has succeeded, and wants to run once more; `overlap`: something of another run of the object was alive.
+BEGIN, END, PERMANENT, AGAIN, OVERLAP = "begin", "end", "permanent", "again", "overlap"
 
 
 class Broken(AssertionError):
@@ -63,10 +63,9 @@ class Notes:
         self.told = {}
         self.broken = []
         self.lines = 0
+        self.epoch = self.leads = 0  # the highest one, and how many there were; 0 without replicas
         self._offset = 0
         self._deleting, self._gone, self._relabelled = set(), set(), set()
-        self._running = {}  # key: pid
-        self._killed = set()
         self._restored = set()  # keys: their objects may come in any order
         self._uids = {}  # key: UIDs in the order in which they were handed out
 
@@ -97,28 +96,23 @@ class Notes:
     def _take(self, word):
         if word[0] in ("deleting", "gone", "relabelled"):
             {"deleting": self._deleting, "gone": self._gone, "relabelled": self._relabelled}[word[0]].add(word[1])
-        elif word[0] == "killed":
-            self._killed.add(word[1])
-        elif word[0] == "over":
-            self._running.clear()
         elif word[0] == "restored":
             self._restored.add(word[1])
         else:
             self._take_run(*word)
 
-    def _take_run(self, what, key, uid, action, number, pid):
+    def _take_run(self, what, key, uid, action, number, epoch):
         told = self.told.setdefault(uid, Told())
         if what == BEGIN:
             told.begun.append((action, int(number)))
-            self._judge(key, uid, action, pid)
-            self._running[key] = pid
-            return
-        if what in (END, PERMANENT, AGAIN):
+            self._judge(key, uid, action, int(epoch))
+        elif what in (END, PERMANENT, AGAIN):
             told.ended.append((action, int(number)))
             told.how = what
-        self._running.pop(key, None)
+        elif what == OVERLAP:
+            self.broken.append(f"line {self.lines} of {self.path}: {action} of {key} ({uid}): another run of the same object was alive")
 
-    def _judge(self, key, uid, action, pid):
+    def _judge(self, key, uid, action, epoch):
         here = f"line {self.lines} of {self.path}: {action} of {key} ({uid})"
         if action == "finalize" and uid not in self._deleting:
             self.broken.append(f"{here}: nobody has deleted it")
@@ -126,9 +120,10 @@ class Notes:
             self.broken.append(f"{here}: it exists")
         if action == "unselected" and uid not in self._relabelled:
             self.broken.append(f"{here}: its labels were never changed")
-        other = self._running.get(key)
-        if other is not None and other not in self._killed and (other != pid):
-            self.broken.append(f"{here}: process {other} was still running for the same object")
+        if epoch < self.epoch:
+            self.broken.append(f"{here}: its epoch {epoch} is lower than {self.epoch}")
+        self.leads += epoch > self.epoch
+        self.epoch = max(epoch, self.epoch)
         seen = self._uids.setdefault(key, [])
         # What has left the selection is not watched: that it was deleted may be found out later, by asking.
         if uid in seen[:-1] and uid not in self._relabelled and key not in self._restored:
