@@ -179,8 +179,13 @@ static struct plan plan_following(const struct election *election, uint64_t now)
                 return plan;
         if (!election->holder.known)
                 return (struct plan){now, ASK_HOLDER};
-        if (!election->is_checked)
+        if (!election->is_checked) {
+                uint64_t look = election->holder_asked + part(election, ELECTION_RENEW);
+
                 plan.kind = ASK_HOLDER;
+                if (look < plan.at)
+                        plan.at = later(now, look);
+        }
         return plan;
 }
 
@@ -235,9 +240,10 @@ static void start_ask(struct election *election, struct election_lane *lane, enu
                 fill_claim(election, &ask);
         else if (kind == ASK_RENEW)
                 memcpy(ask.version, election->own.version, sizeof(ask.version));
-        else if (kind == ASK_HOLDER)
+        else if (kind == ASK_HOLDER) {
                 memcpy(ask.member, election->claim.holder.name, sizeof(ask.member));
-        else if (kind == ASK_RECORD)
+                election->holder_asked = now;
+        } else if (kind == ASK_RECORD)
                 election->look_at = NEVER;
         if (kind >= ASK_TAKE)
                 election->must_note = false;
@@ -398,17 +404,18 @@ static void see_holder(struct election *election, const char *version, uint64_t 
         election->is_checked = false;
 }
 
-/* A Lease of another life is as good as none: the holder cannot renew it any more. */
+/* A Lease of another life is as good as none: the holder cannot renew it any more. Until it is due it is looked at for when it
+ * was last renewed. */
 static void answer_holder(struct election *election, const struct election_answer *answer, uint64_t now)
 {
         const struct leader_member *holder = &election->claim.holder;
         bool is_there = answer->outcome == OUTCOME_DONE && strcmp(answer->life, holder->life) == 0;
         const char *version = is_there ? answer->version : "";
 
-        if (election->holder.known && strcmp(version, election->holder.version) == 0)
-                election->is_checked = true; /* what is known is read again once it is due */
-        else
+        if (!election->holder.known || strcmp(version, election->holder.version) != 0)
                 see_holder(election, version, now);
+        else if (election->holder_asked >= due_at(election))
+                election->is_checked = true;
 }
 
 /* What was written, or not, is looked at again; but for what is ours now. */
@@ -491,20 +498,6 @@ void election_watched_record(struct election *election, const char *version, uin
 }
 
 /* That a Lease is missing, or another life's, is known by a read alone: unlike a version, it may be so again. */
-void election_watched_member(struct election *election, const struct leader_member *member,
-                             const char *version, uint64_t now)
-{
-        struct election_view *holder = &election->holder;
-        bool is_there = version[0] && leader_member_is(member, &election->claim.holder);
-
-        pass_time(election, now);
-        if (!holder->known || strcmp(member->name, election->claim.holder.name) != 0 ||
-            strcmp(is_there ? version : "", holder->version) == 0)
-                return;
-        see_holder(election, version, now);
-        holder->known = is_there;
-}
-
 void election_reaped(struct election *election, uint64_t now)
 {
         pass_time(election, now);

@@ -27,7 +27,8 @@
 #include "election/leader-record.h"
 
 /* Fifteenths of the duration. */
-#define ELECTION_RENEW   2  /* from one renewal, and one look at our own record, to the next */
+#define ELECTION_RENEW                                                                                      \
+        2 /* from one renewal, and one look at our own record or at the holder's Lease, to the next */
 #define ELECTION_RETRY   1  /* after a failure */
 #define ELECTION_TIMEOUT 3  /* of a request */
 #define ELECTION_STOP    10 /* no new runs and writes; TERM to handlers */
@@ -127,6 +128,7 @@ struct election {
         bool is_ours;              /* this version of the record is of our tenure */
         bool is_our_release;
         bool is_checked; /* the holder has not renewed for a duration, by a read */
+        uint64_t holder_asked;
         uint64_t look_at;
         uint64_t proven;     /* when the look or write that last showed our record was sent */
         uint64_t written;    /* ... the write */
@@ -146,10 +148,8 @@ void election_init(struct election *election, const struct leader_member *self, 
                    uint64_t now);
 
 void election_answer(struct election *election, const struct election_answer *answer, uint64_t now);
-/* Of watches. version "": deleted. */
+/* Of a watch. version "": deleted. */
 void election_watched_record(struct election *election, const char *version, uint64_t now);
-void election_watched_member(struct election *election, const struct leader_member *member,
-                             const char *version, uint64_t now);
 /* No run, worker or handler of a former tenure or life is left. Not while we lead. */
 void election_reaped(struct election *election, uint64_t now);
 /* We want to lead no more. successor: goes first; "": anybody. leaves: we never take it again, and may exit once we are

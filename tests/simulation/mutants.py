@@ -187,7 +187,8 @@ MUTANTS = {
     "missing record is taken at once": (ELECTION, "{now, ASK_VACATE}", "{now, ASK_TAKE}"),
     "record without a holder is taken at once": (ELECTION, "        return since + election->longest_usec;",
                                                  "        return is_held(election) ? since + election->longest_usec : since;"),
-    "holder is not read before the record is taken": (ELECTION, "        if (!election->is_checked)\n", "        if (false)\n"),
+    "holder is not read before the record is taken": (ELECTION, "        if (!election->is_checked) {\n", "        if (false) {\n"),
+    "a look before the record is due counts": (ELECTION, "        else if (election->holder_asked >= due_at(election))\n", "        else\n"),
     "epoch is not raised": (ELECTION, "later(election->highest, election->epoch) + 1", "later(election->highest, election->epoch)"),
     "epoch without the server's clock": (ELECTION, "election->epoch) + 1, election->server_seconds);", "election->epoch) + 1, 0);"),
     "record that names us is ours": (ELECTION, "        else if (is_held(election))\n"

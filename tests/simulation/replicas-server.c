@@ -29,9 +29,9 @@ static uint64_t way(struct replicas *world)
         return usec;
 }
 
-static void send_hint(struct replicas *world, struct replica *replica, struct hint hint)
+static void send_hint(struct replicas *world, struct replica *replica)
 {
-        struct hint *place = NULL;
+        struct hint hint = {.active = true}, *place = NULL;
 
         if (!replica->is_up || world->now < replica->watch_broken_until ||
             world->now < replica->cut_off_until)
@@ -41,7 +41,7 @@ static void send_hint(struct replicas *world, struct replica *replica, struct hi
                         place = &world->hint[i];
         if (!place)
                 return; /* a watch may lose what it likes */
-        hint.active = true;
+        server_version(&world->server.database.record, hint.version);
         hint.replica = (unsigned)(replica - world->replica);
         hint.life = replica->life;
         hint.at = world->now + way(world);
@@ -51,32 +51,15 @@ static void send_hint(struct replicas *world, struct replica *replica, struct hi
         *place = hint;
 }
 
-static struct hint hint_of(const struct stored_lease *lease, unsigned member, bool of_record)
-{
-        struct hint hint = {.of_record = of_record, .member = member};
-
-        server_version(lease, hint.version);
-        memcpy(hint.member_life, lease->life, sizeof(hint.member_life));
-        return hint;
-}
-
 void server_wrote_record(struct replicas *world)
 {
         FOREACH_ARRAY(replica, world->replica, REPLICAS)
-                send_hint(world, replica, hint_of(&world->server.database.record, 0, true));
-}
-
-void server_wrote_member(struct replicas *world, unsigned member)
-{
-        FOREACH_ARRAY(replica, world->replica, REPLICAS)
-                send_hint(world, replica, hint_of(&world->server.database.member[member], member, false));
+                send_hint(world, replica);
 }
 
 void watch_begin(struct replicas *world, struct replica *replica)
 {
-        send_hint(world, replica, hint_of(&world->server.database.record, 0, true));
-        for (unsigned i = 0; i < REPLICAS; i++)
-                send_hint(world, replica, hint_of(&world->server.database.member[i], i, false));
+        send_hint(world, replica);
 }
 
 /* ---- requests */
@@ -156,7 +139,6 @@ static void serve(struct replicas *world, struct flight *flight, struct election
                 content.sequence = ask->number;
                 snprintf(content.life, sizeof(content.life), "%u", flight->life);
                 write_lease(world, &database->member[flight->replica], &content, ask, answer);
-                server_wrote_member(world, flight->replica);
                 break;
         default:
                 write_lease(world, &database->record, &content, ask, answer);

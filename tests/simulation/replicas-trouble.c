@@ -22,7 +22,7 @@
 #define PASS_WITHIN USEC_PER_SEC
 
 /* In a duration of rest: renewals, the leader's looks at its record, and a few looks of each. */
-#define REST_REQUESTS (8 * REPLICAS + 8 + 3 * REPLICAS)
+#define REST_REQUESTS (8 * REPLICAS + 8 * REPLICAS + 3 * REPLICAS)
 
 /* ---- trouble */
 
@@ -86,7 +86,6 @@ static void delete_member(struct replicas *world, struct replica *replica)
         unsigned member = (unsigned)(replica - world->replica);
 
         world->server.database.member[member] = (struct stored_lease){.exists = false};
-        server_wrote_member(world, member);
 }
 
 static void write_record(struct replicas *world, const struct leader_claim *claim, bool refused)

@@ -323,17 +323,11 @@ static void hint_arrives(struct replicas *world, struct hint *hint)
 {
         struct replica *replica = &world->replica[hint->replica];
         uint64_t now = replicas_boottime(world, replica);
-        struct leader_member member;
 
         hint->active = false;
         if (!replica->is_up || replica->life != hint->life)
                 return;
-        snprintf(member.name, sizeof(member.name), "m%u", hint->member);
-        memcpy(member.life, hint->member_life, sizeof(member.life));
-        if (hint->of_record)
-                election_watched_record(&replica->election, hint->version, now);
-        else
-                election_watched_member(&replica->election, &member, hint->version, now);
+        election_watched_record(&replica->election, hint->version, now);
         replica_drive(world, replica);
 }
 

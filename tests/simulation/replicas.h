@@ -61,9 +61,9 @@ struct flight {
 
 /* A watch tells that something has changed. */
 struct hint {
-        bool active, of_record;
-        unsigned replica, life, member;
-        char version[ELECTION_VERSION_MAX], member_life[LEADER_LIFE_MAX + 1];
+        bool active;
+        unsigned replica, life;
+        char version[ELECTION_VERSION_MAX];
         uint64_t at;
 };
 
@@ -124,7 +124,6 @@ void flight_send(struct replicas *world, struct replica *replica, const struct e
 void flight_move(struct replicas *world, struct flight *flight);
 /* Somebody has written: watches tell it. */
 void server_wrote_record(struct replicas *world);
-void server_wrote_member(struct replicas *world, unsigned member);
 void server_version(const struct stored_lease *lease, char version[ELECTION_VERSION_MAX]);
 void watch_begin(struct replicas *world, struct replica *replica); /* it lists */
 

@@ -80,14 +80,6 @@ static void answer_record(struct play *play, const struct election_ask *ask,
         election_answer(&play->election, &answer, play->now);
 }
 
-static void answer_holder(struct play *play, const struct election_ask *ask, const char *life)
-{
-        struct election_answer answer = done(play, ask);
-
-        snprintf(answer.life, sizeof(answer.life), "%s", life);
-        election_answer(&play->election, &answer, play->now);
-}
-
 /* It becomes a member, and reads this record. */
 static void join(struct play *play, const struct leader_claim *claim)
 {
@@ -239,52 +231,59 @@ static void test_longer_leases_of_others(void **state)
                 assert_true(ask.kind == ASK_RENEW || ask.kind == ASK_RECORD);
 }
 
-/* That a Lease is missing is known by a read alone: what a watch tells late may not be so any more. */
-static void test_watch_proves_no_absence(void **state)
+/* Renews, and finds the holder's Lease like this, until nothing is asked for. Returns whether the record is taken. */
+static bool look_around(struct play *play, const char *life, const char *version)
+{
+        struct election_ask ask;
+
+        while (election_next(&play->election, play->now, &ask)) {
+                struct election_answer answer = done(play, &ask);
+
+                if (ask.kind == ASK_TAKE)
+                        return true;
+                if (ask.kind == ASK_RECORD) {
+                        answer.claim = play->election.claim;
+                        memcpy(answer.version, play->election.record.version, sizeof(answer.version));
+                } else if (ask.kind == ASK_HOLDER) {
+                        snprintf(answer.life, sizeof(answer.life), "%s", life);
+                        snprintf(answer.version, sizeof(answer.version), "%s", version);
+                }
+                election_answer(&play->election, &answer, play->now);
+        }
+        return false;
+}
+
+static void test_renewals_of_the_holder_are_seen_as_they_come(void **state)
 {
         const struct leader_claim claim = held(7, "b", "1");
-        struct election_ask ask;
         struct play play;
 
         (void)state;
         join(&play, &claim);
-        ask = take_ask(&play, ASK_HOLDER);
-        answer_holder(&play, &ask, "1");
-        assert_true(play.election.holder.known);
-        election_watched_member(&play.election, &claim.holder, "", play.now);
-        ask = take_ask(&play, ASK_HOLDER);
-        assert_string_equal(ask.member, "b");
+        for (unsigned i = 0; i < 14; i += 2, play.now += D / 15 * 2) {
+                char version[8];
+
+                snprintf(version, sizeof(version), "h %u", i);
+                assert_false(look_around(&play, "1", version));
+        }
+        for (unsigned i = 0; i < 12; i += 2, play.now += D / 15 * 2)
+                assert_false(look_around(&play, "1", "h 12"));
+        play.now += D / 15 + 15;
+        assert_true(look_around(&play, "1", "h 12"));
 }
 
-/* The holder's process was started again, and renews the same Lease: its former life leads no more all the same. */
 static void test_holder_of_a_former_life(void **state)
 {
         const struct leader_claim claim = held(7, "b", "1");
-        struct election_ask ask;
         struct play play;
 
         (void)state;
         join(&play, &claim);
-        ask = take_ask(&play, ASK_HOLDER);
-        answer_holder(&play, &ask, "2");
-        assert_no_ask(&play);
-        play.now += D / 15 * 9;
-        ask = take_ask(&play, ASK_RENEW);
-        answer_with(&play, &ask, OUTCOME_DONE);
-        play.now += D / 15 * 6 - 1;
-        while (election_next(&play.election, play.now, &ask))
-                assert_int_not_equal(ask.kind, ASK_HOLDER);
-        play.now += 1;
-        ask = take_ask(&play, ASK_RECORD);
-        {
-                struct election_answer answer = {.number = ask.number, .claim = claim};
-
-                memcpy(answer.version, play.election.record.version, sizeof(answer.version));
-                election_answer(&play.election, &answer, play.now);
-        }
-        ask = take_ask(&play, ASK_HOLDER);
-        answer_holder(&play, &ask, "2"); /* renewed meanwhile, and no matter */
-        (void)take_ask(&play, ASK_TAKE);
+        for (unsigned i = 0; i < 15; i += 3, play.now += D / 15 * 3)
+                assert_false(look_around(&play, "2",
+                                         i < 9 ? "h 1" : "h 2")); /* renewed meanwhile, and no matter */
+        play.now += 15;
+        assert_true(look_around(&play, "2", "h 2"));
 }
 
 /* ---- a lead */
@@ -384,7 +383,7 @@ int main(void)
                 cmocka_unit_test(test_nothing_is_taken_without_a_server_clock),
                 cmocka_unit_test(test_record_of_another_operator),
                 cmocka_unit_test(test_longer_leases_of_others),
-                cmocka_unit_test(test_watch_proves_no_absence),
+                cmocka_unit_test(test_renewals_of_the_holder_are_seen_as_they_come),
                 cmocka_unit_test(test_holder_of_a_former_life),
                 cmocka_unit_test(test_renewal_without_a_change_is_none),
                 cmocka_unit_test(test_lead_lapses_by_the_clock_alone),
