@@ -27,7 +27,7 @@ if [ $((n % 7)) -eq 0 ] && [ "$RECONCILED_ATTEMPT" -eq 1 ] && [ "$RECONCILED_REA
         exit 1
 fi
 if [ $((n % 11)) -eq 0 ]; then
-        sleep {slow}
+        {sleep}
 fi
 [ "$RECONCILED_ACTION" = reconcile ] || {{ note end; exit 0; }}
 if [ $((n % 13)) -eq 0 ]; then
@@ -97,16 +97,17 @@ for line in sys.stdin:
 """
 
 
-def write(folder, notes, slow):
-    """{kind of object: the `handler` of its watch}"""
+def write(folder, notes, slow, by_itself=False):
+    """{kind of object: the `handler` of its watch}. slow: seconds. by_itself: what a handler has started holds no lock."""
+    sleep = f"sleep {slow}" + (" 9>&-" if by_itself else "")
     locks = folder / "locks"
     locks.mkdir()
     locks.chmod(0o777)
     texts = {
-        "held": EXEC.format(notes=notes, locks=locks, slow=slow, answer=STATUS_AND_CHILD),
+        "held": EXEC.format(notes=notes, locks=locks, sleep=sleep, answer=STATUS_AND_CHILD),
         "plain": SERVE.format(notes=str(notes), locks=locks, slow=slow),
-        "chosen": EXEC.format(notes=notes, locks=locks, slow=slow, answer=STATUS),
-        "quiet": EXEC.format(notes=notes, locks=locks, slow=slow, answer=STATUS),
+        "chosen": EXEC.format(notes=notes, locks=locks, sleep=sleep, answer=STATUS),
+        "quiet": EXEC.format(notes=notes, locks=locks, sleep=sleep, answer=STATUS),
     }
     found = {}
     for kind, text in texts.items():

@@ -15,8 +15,8 @@ from .world import FINALIZED, HOLD, OURS, SELECTED, Broken, Notes, Thing, as_it_
 class Objects:
     """count, is_up(), look_after_operator(), leader() (the Operator that works, or None) and wait_end() are the caller's."""
 
-    def __init__(self, sandbox, seed, name, pace, say, slow=0.25):
-        """name: of the API server, of harness.cluster.servers() if it is not devserver. slow: seconds that a handler takes then."""
+    def __init__(self, sandbox, seed, name, pace, say, **handler):
+        """name: of the API server, of harness.cluster.servers() if it is not devserver. handler: of handlers.write."""
         self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
         self.server = server.make(sandbox, name)
         self._folder = sandbox.subfolder("chaos", mode=0o777)
@@ -26,7 +26,7 @@ class Objects:
         self._unsure = set()  # (kind, name) of objects to which a request may have been carried out
         self._disturbed = {}  # name of a child: its owner's essence, and how many gaps there had been
         self._lost = 0  # stores
-        self._commands = handlers.write(self._folder, self.notes.path, slow)
+        self._commands = handlers.write(self._folder, self.notes.path, **{"slow": 0.25, **handler})
         self._finalizers = {"held": True, "plain": True, "chosen": False, "quiet": False}
         self._prepare()
 

@@ -132,7 +132,8 @@ class Replicas(Objects):
 
     def __init__(self, sandbox, seed, name, say=lambda text: None):
         self.count = collections.Counter()
-        super().__init__(sandbox, seed, name, scaled(0.05), say, slow=0.6)
+        # The kernel kills a handler, and not what that has started, if nobody of ours is awake to do so (docs/replicas.md).
+        super().__init__(sandbox, seed, name, scaled(0.05), say, slow=0.6, by_itself=True)
         self._leases = self.server.api.resource("coordination.k8s.io/v1", "leases", NAMESPACE)
         self.server.api.resource("v1", "namespaces").create(NAMESPACE)
         self._reloads = collections.Counter()
