@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks by name, in the order in which they run. Each is a function that takes the Report."""
-from . import death, distance, events, execution, growth, idle, latency, peers, start, sync, turns
+from . import death, distance, events, execution, growth, idle, latency, peers, replicas, start, sync, turns
 
 BENCHMARKS = {
     "first-sync": sync.first_sync,
@@ -27,5 +27,6 @@ PEERS = {
     "peer-start": peers.start,
     "peer-idle": peers.idle,
     "peer-distance": distance.beside,
+    "replicas": replicas.replicas,
     "peer-sync-100k": peers.sync_large,
 }

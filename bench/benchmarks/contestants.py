@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers' operators and ours, with one face: prepare(name, box, server, status, concurrent) gives something with start(),
 pid(), handled() (so many, in the file `count`) and stop(). concurrent: how many objects at once; only of controller-runtime,
-kube-rs and ours."""
+kube-rs and ours. is_replica: it is one of several, of which one leads; only of controller-runtime and ours, which have kill()
+and end() then."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -63,10 +65,10 @@ class _Contestant:
 
 
 class Peer(_Contestant):
-    def __init__(self, name, box, server, status, concurrent):
+    def __init__(self, name, box, server, status, concurrent, is_replica=False):
         super().__init__(box, name)
         self.environment = {"KUBECONFIG": server.kubeconfig, "BENCH_COUNT": self.count, "BENCH_STATUS": int(status),
-                            "BENCH_CONCURRENT": concurrent,
+                            "BENCH_CONCURRENT": concurrent, "BENCH_LEASE": "widgets.example.com" if is_replica else "",
                             "HOME": self.folder, "PATH": os.environ["PATH"]}
         self.command = [CACHE / name / "operator"]
         if name == "kopf":
@@ -100,9 +102,15 @@ class Peer(_Contestant):
                 pass
         self.popen.wait()
 
+    kill = stop
+
+    def end(self):
+        """In order; returns at once."""
+        self.popen.terminate()
+
 
 class Ours(_Contestant):
-    def __init__(self, name, box, server, status, concurrent):
+    def __init__(self, name, box, server, status, concurrent, is_replica=False):
         super().__init__(box, name)
         argument = [str(self.count)] + (["status"] if status else [])
         handler = {
@@ -114,8 +122,10 @@ class Ours(_Contestant):
         }[name]()
         watch = parts.watch("widgets")
         watch["handler"] = handler
-        window = {"window": BATCH_MAX} if "batch" in handler else {}
-        self.operator = parts.operator(box, server, watches=[watch], workers=concurrent, **window)
+        more = {"window": BATCH_MAX} if "batch" in handler else {}
+        if is_replica:
+            more["replicas"] = {"namespace": "default"}
+        self.operator = parts.operator(box, server, watches=[watch], workers=concurrent, **more)
 
     def start(self):
         self.operator.start()
@@ -126,6 +136,15 @@ class Ours(_Contestant):
     def stop(self):
         self.operator.stop()
 
+    def kill(self):
+        for found in measure.tree(self.operator.pid):
+            with contextlib.suppress(ProcessLookupError):
+                found.kill(signal.SIGKILL)
+        self.operator.wait_exit(-signal.SIGKILL)
 
-def prepare(name, box, server, status, concurrent=4):
-    return (Peer if name in PEERS else Ours)(name, box, server, status, concurrent)
+    def end(self):
+        self.operator.send_signal(signal.SIGTERM)
+
+
+def prepare(name, box, server, status, concurrent=4, is_replica=False):
+    return (Peer if name in PEERS else Ours)(name, box, server, status, concurrent, is_replica)

@@ -66,9 +66,12 @@ func main() {
 	must(err)
 	config := ctrl.GetConfigOrDie()
 	config.QPS, config.Burst = -1, -1
+	config.ContentType = "application/json" // devserver knows no protobuf, in which Leases would be written
 	config.Transport = &http.Transport{MaxIdleConnsPerHost: concurrent + 8} // it keeps 25, and would connect anew for all others
+	lease := os.Getenv("BENCH_LEASE")
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"},
-		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}})
+		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		LeaderElection: lease != "", LeaderElectionID: lease, LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true})
 	must(err)
 	must(ctrl.NewControllerManagedBy(manager).Named("widgets").
 		For(widget(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
