@@ -544,43 +544,43 @@ static int take_run(const struct session *session, bool is_over, void *userdata)
         return r >= 0 && truncate(path, 0) < 0 ? -errno : r;
 }
 
-/* The cluster is a server in memory, which has the objects of files. */
-static int run_plan_of_files(struct session *session, const char *path, const struct config_watch *watch)
+/* The cluster is a server in memory, which has these objects. */
+static int start_server_for(struct session *session, struct plan_objects *objects,
+                            const struct config_watch *watch, struct try_server *server)
 {
-        struct plan_objects objects;
-        struct try_server server = {0};
-        _cleanup_error_ struct error error = ERROR_NONE;
-        int r = plan_objects_find(path, session_folder(session), &objects, &error);
+        _cleanup_free_ char *path = format_string("%s/objects.yaml", session_folder(session));
+        const char *const file[] = {path, NULL};
+        int r = path ? plan_objects_write(objects, path) : -ENOMEM;
 
-        if (r < 0)
-                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-        if (objects.left_out > 0)
-                fprintf(stderr, "reconciledctl: note: %zu records of confidential objects are left out\n",
-                        objects.left_out);
-        if (r >= 0) {
-                r = file_server_start(&server, session_folder(session), (const char *const *)objects.file,
-                                      watch);
-                if (r < 0 && r != -EIO)
-                        fprintf(stderr, "reconciledctl: the server in memory cannot be started: %s\n",
-                                strerror(-r));
-        }
-        session_use_kubeconfig(session, server.kubeconfig);
-        r = r < 0 ? EXIT_CODE_USAGE : session_run(session);
-        try_server_end(&server);
-        plan_objects_done(&objects);
+        if (r >= 0)
+                r = file_server_start(server, session_folder(session), file, watch);
+        if (r < 0 && r != -EIO)
+                fprintf(stderr, "reconciledctl: the server in memory cannot be started: %s\n", strerror(-r));
+        session_use_kubeconfig(session, server->kubeconfig);
         return r;
 }
 
 static int run_plan(const struct session_options *options, const char *object)
 {
+        _cleanup_(plan_objects_free_pointer) struct plan_objects *objects = NULL;
         _cleanup_(session_free_pointer) struct session *session = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = session_new(options, &session, &error);
+        struct try_server server = {0};
+        int r = object ? plan_objects_read(object, &objects, &error) : 0;
+        bool is_read = r >= 0;
 
         if (r >= 0)
-                return object ? run_plan_of_files(session, object, options->watch) : session_run(session);
-        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-        return r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_SOFTWARE;
+                r = session_new(options, &session, &error);
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                return !is_read           ? EXIT_CODE_USAGE
+                       : r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION
+                                          : EXIT_CODE_SOFTWARE;
+        }
+        r = objects ? start_server_for(session, objects, options->watch, &server) : 0;
+        r = r < 0 ? EXIT_CODE_USAGE : session_run(session);
+        try_server_end(&server);
+        return r;
 }
 
 static int show_plan(const struct plan_report *report, bool json)
@@ -607,6 +607,10 @@ static int tell_plan(struct session_options *session_options, const struct plan_
         session_options->on_run = take_run;
         session_options->userdata = &report;
         r = run_plan(session_options, options->object);
+        if (r == EXIT_CODE_OK && count_all(&report) + report.gone == 0)
+                fprintf(stderr, "reconciledctl: note: there is no %s (%s) that the watch %s selects\n",
+                        session_options->watch->kind, session_options->watch->api_version,
+                        session_options->watch->name);
         if (r == EXIT_CODE_OK)
                 r = show_plan(&report, options->json) < 0 ? EXIT_CODE_SOFTWARE
                                                           : plan_exit_code(&report, gate);

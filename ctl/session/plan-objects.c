@@ -9,27 +9,26 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "ctl/ctl-answer.h"
 #include "ctl/session/session.h"
 #include "os/file.h"
+#include "yaml/yaml-tree.h"
 #include "json/json.h"
 
 #define RECORD_MAX ((size_t)64 * 1024 * 1024)
 
-/* ---- objects of records */
-
 struct known_object {
-        char *identity;
-        char *json; /* NULL: it is gone */
+        char *identity; /* in the order in which a server is given them */
+        char *json;     /* NULL: it is gone */
 };
 
-struct known_objects {
+struct plan_objects {
         void *tree; /* of struct known_object, by identity */
-        FILE *file;
+        size_t count;
+        size_t confidential, unreadable; /* left out of records */
+        FILE *file;                      /* while it is written */
         bool failed;
-        size_t left_out;
 };
 
 static int compare_known(const void *a, const void *b)
@@ -51,13 +50,23 @@ static void known_object_free(void *known)
 static char *known_identity(const cJSON *object)
 {
         const cJSON *metadata = json_member(object, "metadata");
+        const char *kind = json_text(object, "kind");
+        int rank = strcmp(kind, "CustomResourceDefinition") == 0 ? 0
+                   : strcmp(kind, "Namespace") == 0              ? 1
+                                                                 : 2;
 
-        return format_string("%s %s %s/%s", json_text(object, "apiVersion"), json_text(object, "kind"),
+        return format_string("%d %s %s %s/%s", rank, json_text(object, "apiVersion"), kind,
                              json_text(metadata, "namespace"), json_text(metadata, "name"));
 }
 
+static bool has_identity(const cJSON *object)
+{
+        return json_text(object, "apiVersion")[0] && json_text(object, "kind")[0] &&
+               json_text(json_member(object, "metadata"), "name")[0];
+}
+
 /* In the place of what was known before. */
-static int note_object(struct known_objects *objects, const cJSON *object, bool is_gone)
+static int note_object(struct plan_objects *objects, const cJSON *object, bool is_gone)
 {
         struct known_object *known = calloc(1, sizeof(*known)), **place;
 
@@ -71,6 +80,7 @@ static int note_object(struct known_objects *objects, const cJSON *object, bool 
                 known_object_free(known);
                 return -ENOMEM;
         }
+        objects->count++;
         if (*place != known) {
                 free((*place)->json);
                 (*place)->json = TAKE_PTR(known->json);
@@ -79,46 +89,50 @@ static int note_object(struct known_objects *objects, const cJSON *object, bool 
         return 0;
 }
 
+/* ---- manifests */
+
+static int take_plan_manifest(cJSON *document, void *userdata, struct error *error)
+{
+        const cJSON *items = json_member(document, "items"), *item;
+        int r = 0;
+
+        if (cJSON_IsArray(items)) {
+                cJSON_ArrayForEach(item, items) if (r >= 0) r =
+                        take_plan_manifest((cJSON *)(uintptr_t)item, userdata, error);
+                return r;
+        }
+        if (!has_identity(document))
+                return error_set(error, -EINVAL, "an object needs apiVersion, kind and metadata.name");
+        r = note_object(userdata, document, false);
+        return r < 0 ? error_set(error, r, "no memory") : 0;
+}
+
+/* ---- records */
+
 static int take_recorded_line(const cJSON *line, const char *type, void *userdata)
 {
         static const char *const lists[] = {"children", "related"};
-        struct known_objects *objects = userdata;
+        struct plan_objects *objects = userdata;
         const cJSON *body = json_member(line, "body"), *object = json_member(body, "object"), *each;
         const char *action = json_text(body, "action");
+        bool is_gone = strcmp(action, "deleted") == 0 || strcmp(action, "finalize") == 0;
         int r;
 
-        if (strcmp(type, "request") != 0 || !cJSON_IsObject(object))
+        if (strcmp(type, "request") != 0)
                 return 0;
         if (ctl_is(line, "redacted")) {
-                objects->left_out++;
+                objects->confidential++;
                 return 0;
         }
-        r = note_object(objects, object, strcmp(action, "deleted") == 0 || strcmp(action, "finalize") == 0);
+        r = has_identity(object) ? note_object(objects, object, is_gone) : 0;
         for (size_t i = 0; i < ELEMENTS(lists); i++)
-                cJSON_ArrayForEach(each, json_member(body, lists[i])) if (r >= 0) r =
+                cJSON_ArrayForEach(each, json_member(body, lists[i])) if (r >= 0 && has_identity(each)) r =
                         note_object(objects, each, false);
         return r;
 }
 
-static void write_known(const void *node, VISIT visit, void *userdata)
-{
-        struct known_objects *objects = userdata;
-        const struct known_object *known = *(struct known_object *const *)node;
-
-        if ((visit == postorder || visit == leaf) && known->json)
-                objects->failed = fprintf(objects->file, "---\n%s\n", known->json) < 0 || objects->failed;
-}
-
-static int write_recorded_objects(struct known_objects *objects, const char *path)
-{
-        objects->file = fopen(path, "wxe");
-        if (!objects->file)
-                return -errno;
-        twalk_r(objects->tree, write_known, objects);
-        return fclose(objects->file) == 0 && !objects->failed ? 0 : -EIO;
-}
-
-static int take_record_file(struct known_objects *objects, const char *path, struct error *error)
+/* An operator that was killed leaves a record without its end. */
+static int take_record_file(struct plan_objects *objects, const char *path, struct error *error)
 {
         _cleanup_free_ char *content = NULL;
         size_t size;
@@ -126,24 +140,14 @@ static int take_record_file(struct known_objects *objects, const char *path, str
 
         if (r >= 0)
                 r = trace_visit(content, take_recorded_line, objects);
-        return r < 0 ? error_set(error, r, "%s: %s", path,
-                                 r == -EBADMSG ? "is not a record (lines of JSON)" : strerror(-r))
-                     : 0;
+        if (r == -EBADMSG) {
+                objects->unreadable++;
+                return 0;
+        }
+        return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* ---- files */
-
-static int add_file(struct plan_objects *ret, const char *path)
-{
-        char **grown = reallocarray(ret->file, ret->count + 2, sizeof(*grown));
-
-        if (!grown)
-                return -ENOMEM;
-        ret->file = grown;
-        ret->file[ret->count] = strdup(path);
-        ret->file[ret->count + 1] = NULL;
-        return ret->file[ret->count++] ? 0 : -ENOMEM;
-}
 
 static int is_of_objects(const struct dirent *entry)
 {
@@ -155,15 +159,20 @@ static int is_of_objects(const struct dirent *entry)
         return 0;
 }
 
-static int take_objects_path(struct plan_objects *ret, struct known_objects *objects, const char *path,
-                             struct error *error)
+static int take_objects_file(struct plan_objects *objects, const char *path, struct error *error)
 {
-        return ends_with(path, ".jsonl") ? take_record_file(objects, path, error) : add_file(ret, path);
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (!S_ISREG(st.st_mode))
+                return error_set(error, -EINVAL, "%s: is not a regular file", path);
+        return ends_with(path, ".jsonl") ? take_record_file(objects, path, error)
+                                         : yaml_each_document(path, take_plan_manifest, objects, error);
 }
 
 /* Records are read in the order of their names, which is that of their runs. */
-static int take_objects_folder(struct plan_objects *ret, struct known_objects *objects, const char *path,
-                               struct error *error)
+static int take_objects_folder(struct plan_objects *objects, const char *path, struct error *error)
 {
         struct dirent **entry = NULL;
         int count = scandir(path, &entry, is_of_objects, alphasort), r = 0;
@@ -174,42 +183,66 @@ static int take_objects_folder(struct plan_objects *ret, struct known_objects *o
                 _cleanup_free_ char *file = format_string("%s/%s", path, entry[i]->d_name);
 
                 if (r >= 0)
-                        r = file ? take_objects_path(ret, objects, file, error) : -ENOMEM;
+                        r = file ? take_objects_file(objects, file, error) : -ENOMEM;
                 free(entry[i]);
         }
         free(entry);
         return r;
 }
 
-int plan_objects_find(const char *path, const char *folder, struct plan_objects *ret, struct error *error)
+static void tell_left_out(const struct plan_objects *objects)
 {
-        _cleanup_free_ char *recorded = format_string("%s/recorded.yaml", folder);
-        struct known_objects objects = {0};
-        struct stat st;
-        int r = !recorded ? -ENOMEM : stat(path, &st) < 0 ? -errno : 0;
-
-        *ret = (struct plan_objects){0};
-        if (r < 0)
-                return error_set(error, r, "%s: %s", path, strerror(-r));
-        r = S_ISDIR(st.st_mode) ? take_objects_folder(ret, &objects, path, error)
-                                : take_objects_path(ret, &objects, path, error);
-        if (r >= 0 && objects.tree) {
-                r = write_recorded_objects(&objects, recorded);
-                if (r >= 0)
-                        r = add_file(ret, recorded);
-        }
-        ret->left_out = objects.left_out;
-        tdestroy(objects.tree, known_object_free);
-        if (r >= 0 && ret->count == 0)
-                return error_set(error, -ENOENT,
-                                 "%s: has no manifest (.yaml, .yml, .json) and no record (.jsonl)", path);
-        return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
+        if (objects->confidential > 0)
+                fprintf(stderr, "reconciledctl: note: %zu records of confidential objects are left out\n",
+                        objects->confidential);
+        if (objects->unreadable > 0)
+                fprintf(stderr, "reconciledctl: note: %zu records are read up to a line that is no JSON\n",
+                        objects->unreadable);
 }
 
-void plan_objects_done(struct plan_objects *objects)
+int plan_objects_read(const char *path, struct plan_objects **ret, struct error *error)
 {
-        for (size_t i = 0; i < objects->count; i++)
-                free(objects->file[i]);
-        free(objects->file);
-        *objects = (struct plan_objects){0};
+        _cleanup_(plan_objects_free_pointer) struct plan_objects *objects = calloc(1, sizeof(*objects));
+        struct stat st;
+        int r = objects ? 0 : -ENOMEM;
+
+        if (r >= 0)
+                r = stat(path, &st) >= 0 && S_ISDIR(st.st_mode) ? take_objects_folder(objects, path, error)
+                                                                : take_objects_file(objects, path, error);
+        if (r < 0)
+                return error_set(error, r, "%s: %s", path, strerror(-r));
+        tell_left_out(objects);
+        if (objects->count == 0)
+                return error_set(error, -ENOENT, "%s: there is no object in it (.yaml, .yml, .json, .jsonl)",
+                                 path);
+        *ret = TAKE_PTR(objects);
+        return 0;
+}
+
+/* ---- writing */
+
+static void write_known(const void *node, VISIT visit, void *userdata)
+{
+        struct plan_objects *objects = userdata;
+        const struct known_object *known = *(struct known_object *const *)node;
+
+        if ((visit == postorder || visit == leaf) && known->json)
+                objects->failed = fprintf(objects->file, "---\n%s\n", known->json) < 0 || objects->failed;
+}
+
+int plan_objects_write(struct plan_objects *objects, const char *path)
+{
+        objects->file = fopen(path, "wxe");
+        if (!objects->file)
+                return -errno;
+        twalk_r(objects->tree, write_known, objects);
+        return fclose(objects->file) == 0 && !objects->failed ? 0 : -EIO;
+}
+
+void plan_objects_free(struct plan_objects *objects)
+{
+        if (!objects)
+                return;
+        tdestroy(objects->tree, known_object_free);
+        free(objects);
 }

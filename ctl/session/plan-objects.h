@@ -4,15 +4,15 @@
  * Objects for a plan without a cluster: manifests, as `kubectl get -o yaml` writes them, and records (`record` of an operator),
  * of which the newest request of each object tells what that, its children and what is related were.
  */
+#include "base/cleanup.h"
 #include "base/error.h"
 
-struct plan_objects {
-        char **file; /* of manifests; NULL-terminated, owned */
-        size_t count;
-        size_t left_out; /* objects of records whose content is confidential, and is not in them */
-};
+struct plan_objects;
 
-/* path: a file, or a folder of files. What comes from records is written below `folder`. -ENOENT: there is nothing; or what
- * cannot be read, with a text. plan_objects_done() in any case. */
-int plan_objects_find(const char *path, const char *folder, struct plan_objects *ret, struct error *error);
-void plan_objects_done(struct plan_objects *objects);
+/* path: a file, or a folder of files; several objects of one name: the last one counts. -ENOENT: there is nothing; or what cannot
+ * be read, with a text. What is left out of records is told on standard error. */
+int plan_objects_read(const char *path, struct plan_objects **ret, struct error *error);
+/* Definitions first, then namespaces. */
+int plan_objects_write(struct plan_objects *objects, const char *path);
+void plan_objects_free(struct plan_objects *objects); /* NULL is ignored */
+DEFINE_CLEANUP(struct plan_objects *, plan_objects_free);

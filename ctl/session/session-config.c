@@ -79,6 +79,10 @@ static int carry_watch(struct session *session, const struct config_watch *confi
         }
         if (r >= 0 && session->tty && config == session->options.watch)
                 r = tty_replace_handler(session->tty, ret);
+        if (r >= 0 && geteuid() == 0 && !config->handler.user && config == session->options.watch)
+                fprintf(stderr,
+                        "note: the handler of watch %s runs as root; to run it as the operator does: runuser -u USER -- reconciledctl ...\n",
+                        config->name);
         if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
                 return r;
         fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,

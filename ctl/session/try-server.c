@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #define OWN_ARGUMENTS 6
 #define ADDRESS_MAX   128
+#define LOOK_MSEC     100
 
 _noreturn_ static void exec_server(const char *const *argument, const char *log, int output, pid_t parent)
 {
@@ -39,13 +41,45 @@ _noreturn_ static void exec_server(const char *const *argument, const char *log,
         _exit(127);
 }
 
+/* They are blocked: who has a loop for them has not begun it yet. */
+static bool is_interrupted(void)
+{
+        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+        sigset_t pending;
+
+        sigpending(&pending);
+        for (size_t i = 0; i < ELEMENTS(interrupt); i++)
+                if (sigismember(&pending, interrupt[i]))
+                        return true;
+        return false;
+}
+
+static int await_output(int fd)
+{
+        struct pollfd output = {.fd = fd, .events = POLLIN};
+        int r;
+
+        do {
+                if (is_interrupted())
+                        return -EINTR;
+                r = poll(&output, 1, LOOK_MSEC);
+        } while (r == 0 || (r < 0 && errno == EINTR));
+        return r < 0 ? -errno : 0;
+}
+
 /* The server prints its address when it is ready, and closes its output if it cannot start. */
 static int await_address(int fd, char **ret)
 {
         char address[ADDRESS_MAX];
         size_t size = 0;
+        int r;
 
-        while (size < sizeof(address) && sys_read(fd, &address[size], 1) == 1) {
+        while (size < sizeof(address)) {
+                r = await_output(fd);
+                if (r < 0)
+                        return r;
+                if (sys_read(fd, &address[size], 1) != 1)
+                        break;
                 if (address[size] == '\n') {
                         *ret = strndup(address, size);
                         return *ret ? 0 : -ENOMEM;

@@ -277,5 +277,26 @@ def test_over_manifests(operator, handler, by_hand, devserver):
         "1 object, 0 unchanged, 1 change, 0 unknown, 0 fail\n")
     empty = folder / "empty"
     empty.mkdir()
-    assert "has no manifest" in by_hand("plan", "--object", empty, expect=64).stderr
+    assert "there is no object in it" in by_hand("plan", "--object", empty, expect=64).stderr
     assert "No such file" in by_hand("plan", "--object", folder / "none", expect=64).stderr
+
+
+def test_manifests_of_all_sorts(operator, handler, by_hand, devserver):
+    """The same object twice, others' kinds, a record that ends in the middle."""
+    operator.configure(devserver, [watch("widgets", handler, owns=OWNS[:1], handler_options={"dryRun": True})])
+    devserver.kill()
+    folder = by_hand.folder.parent / "manifests"
+    folder.mkdir()
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "m", "namespace": "teams"}, "spec": {"size": 1}}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": "teams"}}
+    (folder / "a.yaml").write_text(json.dumps(widget) + "\n---\n" + json.dumps(other))
+    (folder / "b.json").write_text(json.dumps({**widget, "spec": {"size": 2}}))
+    (folder / "c.jsonl").write_text(json.dumps({"type": "request", "body": {"action": "reconcile", "object": {}, "children": [1, None, {}]}})
+                                    + '\n{"type": "requ')
+    handler.behave(children(CHILD % "1"))
+    told = by_hand("plan", "--object", folder, expect=2)
+    assert "1 object, 0 unchanged, 1 change" in told.stdout and "1 records are read up to a line" in told.stderr
+    assert handler.requests()[-1].body["object"]["spec"] == {"size": 2}
+    (folder / "b.json").write_text("{}")
+    assert "needs apiVersion, kind and metadata.name" in by_hand("plan", "--object", folder, expect=64).stderr
+    assert "there is no Widget (example.com/v1)" in by_hand("plan", "--object", folder / "a.yaml", "--selector", "a=b").stderr

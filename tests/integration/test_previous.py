@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`previous: true`: the handler is given the object as it was at its last success, or nothing."""
+import os
+import shutil
 import signal
+import subprocess
 
 import pytest
 
-from harness import wait_until, watch
+from harness import scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 
@@ -207,3 +210,84 @@ def test_a_run_by_hand_asks_the_operator(begin, handler, widgets, operator, by_h
     operator.stop()
     by_hand("--runtime-directory", str(operator.runtime_directory), "plan")
     assert previous(handler.wait_for(name="w")) is None
+
+
+@pytest.mark.parametrize("damage", ["garbage", "a file in its place", "removed"])
+def test_what_is_damaged_is_begun_anew(begin, handler, widgets, operator, damage):
+    begin()
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the end of the run")
+    operator.stop()
+    kept = operator.state_directory / "store/widgets/previous/kept"
+    if damage == "garbage":
+        (kept / "1/data.mdb").write_bytes(b"?" * 65536)
+    else:
+        shutil.rmtree(kept)
+    if damage == "a file in its place":
+        kept.write_text("?", encoding="utf-8")
+        operator.user.give(kept, 0o600)
+    operator.start_ready()
+    for size in (2, 3):
+        widgets.merge_patch("w", {"spec": {"size": size}})
+        wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == size - 1, "the end of the run")  # noqa: B023
+    assert previous(handler.requests(name="w")[1]) is None
+    widgets.merge_patch("w", {"spec": {"size": 4}})
+    assert previous(handler.wait_for(name="w", count=4))["spec"]["size"] == 3
+    if damage != "removed":
+        operator.wait_for_log("is damaged, and is begun anew", message_id=MESSAGE_ID["PREVIOUS_NOT_KEPT"])
+
+
+def test_objects_that_go_without_a_run_leave_their_room(begin, handler, widgets, operator):
+    """They leave the selection, and nobody is told."""
+    begin(config={"previous": {"total": "1Mi"}}, labelSelector="in=yes")
+    for index in range(12):
+        widgets.create(f"w{index}", spec={"text": "x" * 250_000}, labels={"in": "yes"})
+        handler.wait_for(name=f"w{index}")
+        wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == index + 1, "the end of the run")  # noqa: B023
+        widgets.merge_patch(f"w{index}", {"metadata": {"labels": {"in": "no"}}})
+        wait_until(lambda: operator.ctl.status()["watches"][0]["objects"] == 0, "it to go")
+    assert operator.ctl.status()["watches"][0]["previousNotKept"] == 0
+
+
+def test_attempts_that_never_settle_leave_their_room(begin, handler, widgets, operator):
+    child = '{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c"},"spec":{"replicas":1}}'
+    handler.behave("printf '%s\\n' '{\"children\": [" + child + "]}'")
+    begin(config={"previous": {"total": "1Mi"}}, owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}], children={"wait": "10m"})
+    widgets.create("w", spec={"text": "x" * 200_000, "size": 0})
+    for size in range(1, 12):
+        handler.wait_for(name="w", where=lambda request: request.body["object"]["spec"]["size"] == size - 1)  # noqa: B023
+        widgets.merge_patch("w", {"spec": {"size": size}})
+    handler.wait_for(name="w", where=lambda request: request.body["object"]["spec"]["size"] == 11)
+    assert (operator.state_directory / "store/widgets/previous/kept/1/data.mdb").stat().st_size < 3_000_000
+    assert not operator.logs(message_id=MESSAGE_ID["PREVIOUS_NOT_KEPT"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it needs a folder that the operator cannot remove")
+def test_without_a_place_for_it_the_operator_starts(begin, handler, widgets, operator):
+    store = operator.state_directory / "store/widgets"
+    (store / "previous/of-root").mkdir(parents=True)
+    for path in (store.parent, store):
+        operator.user.give(path, 0o700)
+    begin()
+    operator.wait_for_log("previous cannot be prepared", message_id=MESSAGE_ID["PREVIOUS_NOT_KEPT"])
+    widgets.create("w", spec={"size": 1})
+    handler.wait_for(name="w")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["previousNotKept"] == 1, "the count")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is about what root does with files of another user")
+def test_root_follows_no_link_of_the_operators_user(begin, handler, widgets, operator, sandbox):
+    begin(handler_options={"dryRun": True})
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the end of the run")
+    victim = sandbox.subfolder("victim", mode=0o755) / "victim"
+    victim.write_text("precious", encoding="utf-8")
+    victim.chmod(0o600)
+    store = operator.state_directory / "store/widgets"
+    for lock in [*store.glob("*/lock.mdb"), store / "previous/kept/1/lock.mdb"]:
+        lock.unlink()
+        lock.symlink_to(victim)
+    for command in (["explain", "widgets", "default/w"], ["--config", operator.config_file, "plan"]):
+        subprocess.run([sandbox.program("reconciledctl"), "--runtime-directory", operator.runtime_directory, *command],
+                       check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=scaled(60))
+    assert victim.read_text(encoding="utf-8") == "precious"

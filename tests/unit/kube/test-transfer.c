@@ -223,6 +223,31 @@ static void test_too_large(void **state)
         assert_non_null(strstr(fixture->error.message, "too large"));
 }
 
+/* Lines after a body in pieces, which libcurl keeps without a bound. A stream is accepted once, whatever they are. */
+static void test_endless_trailer(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/watch", true);
+        char line[1024];
+
+        request.on_accepted = note_accepted;
+        accepted = 0;
+        answer = CHUNKED "0\r\n";
+        fixture->server.on_request = say_answer;
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        fixture_wait(fixture, &accepted, 1);
+        snprintf(line, sizeof(line), "X-a: %*d\r\n", 900, 0);
+        for (unsigned i = 0; i < 2000 && fixture->done == 0; i++) {
+                server_say(fixture->server.last, line);
+                for (int turns = 0; turns < 3 && fixture->done == 0; turns++)
+                        assert_true(sd_event_run(fixture->event, 0) >= 0);
+        }
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_int_equal(fixture->error.failure, KUBE_FAILURE_PROTOCOL);
+        assert_non_null(strstr(fixture->error.message, "too large"));
+        assert_int_equal(accepted, 1);
+}
+
 /* A refusal that explains itself without end. */
 static void test_endless_refusal(void **state)
 {
@@ -453,6 +478,7 @@ int main(void)
                 TEST(test_name_not_found),
                 TEST(test_timeout),
                 TEST(test_too_large),
+                TEST(test_endless_trailer),
                 TEST(test_endless_refusal),
                 TEST(test_stream),
                 TEST(test_stream_refused),
