@@ -18,7 +18,7 @@
 #include "ipc/message-table.h"
 #include "ipc/message.h"
 #include "os/folder.h"
-#include "os/owner.h"
+#include "os/owner-rights.h"
 #include "os/syscall.h"
 #include "store/reader.h"
 #include "json/json.h"

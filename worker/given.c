@@ -6,7 +6,7 @@
 
 #include "ipc/log.h"
 #include "ipc/message-id.h"
-#include "os/owner.h"
+#include "os/owner-rights.h"
 #include "store/meta.h"
 #include "store/previous.h"
 #include "store/reader.h"
@@ -110,7 +110,7 @@ int given_write(struct run *run, struct text *out)
 /* ---- keeping */
 
 /* Of a namespace whose list is not complete nobody knows what is gone. */
-static bool is_listed(struct store *reader, const char *key)
+static bool is_complete_for(struct store *reader, const char *key)
 {
         const char *slash = strchr(key, '/');
         _cleanup_free_ char *namespace_name = strndup(key, slash ? (size_t)(slash - key) : 0);
@@ -135,7 +135,7 @@ static bool is_wanted(const char *key, const char *uid, void *userdata)
         is_same = r >= 0 && strcmp(object.uid, uid) == 0;
         if (r >= 0)
                 store_object_done(&object);
-        if (is_same || (r < 0 && r != -ENOENT) || !is_listed(reader, key))
+        if (is_same || (r < 0 && r != -ENOENT) || !is_complete_for(reader, key))
                 return true;
         r = store_read_tombstone(reader, generation, key, uid, &object);
         if (r >= 0)

@@ -190,7 +190,7 @@ static int take_objects_folder(struct plan_objects *objects, const char *path, s
         return r;
 }
 
-static void tell_left_out(const struct plan_objects *objects)
+static void tell_records_left_out(const struct plan_objects *objects)
 {
         if (objects->confidential > 0)
                 fprintf(stderr, "reconciledctl: note: %zu records of confidential objects are left out\n",
@@ -211,7 +211,7 @@ int plan_objects_read(const char *path, struct plan_objects **ret, struct error 
                                                                 : take_objects_file(objects, path, error);
         if (r < 0)
                 return error_set(error, r, "%s: %s", path, strerror(-r));
-        tell_left_out(objects);
+        tell_records_left_out(objects);
         if (objects->count == 0)
                 return error_set(error, -ENOENT, "%s: there is no object in it (.yaml, .yml, .json, .jsonl)",
                                  path);

@@ -29,7 +29,7 @@ struct previous {
         size_t looked_at_size;
 };
 
-static int open_store(struct previous *previous, uint64_t size_max)
+static int open_kept(struct previous *previous, uint64_t size_max)
 {
         struct store *store = calloc(1, sizeof(*store));
 
@@ -59,7 +59,7 @@ int previous_open(const char *folder, uint64_t size_max, struct previous **ret)
         if (r >= 0)
                 previous->folder_fd = open(previous->kept, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (r >= 0)
-                r = previous->folder_fd < 0 ? -errno : open_store(previous, size_max);
+                r = previous->folder_fd < 0 ? -errno : open_kept(previous, size_max);
         if (r < 0) {
                 previous_close(previous);
                 return r;
@@ -171,7 +171,7 @@ static int drop_others(MDB_cursor *cursor, const char *key, const char *uid, con
         return r == -ENOENT ? 0 : r;
 }
 
-static int begin_walk(struct store *store, MDB_cursor **ret)
+static int begin_versions(struct store *store, MDB_cursor **ret)
 {
         int r = store_begin(store);
 
@@ -180,7 +180,7 @@ static int begin_walk(struct store *store, MDB_cursor **ret)
         return r < 0 && store->transaction ? end_write(store, r) : r;
 }
 
-static int end_walk(struct store *store, MDB_cursor *cursor, int r)
+static int end_versions(struct store *store, MDB_cursor *cursor, int r)
 {
         mdb_cursor_close(cursor);
         return end_write(store, r);
@@ -190,9 +190,9 @@ static int end_walk(struct store *store, MDB_cursor *cursor, int r)
 static int drop_but(struct store *store, const char *key, const char *uid, const char *version)
 {
         MDB_cursor *cursor;
-        int r = begin_walk(store, &cursor);
+        int r = begin_versions(store, &cursor);
 
-        return r < 0 ? r : end_walk(store, cursor, drop_others(cursor, key, uid, version));
+        return r < 0 ? r : end_versions(store, cursor, drop_others(cursor, key, uid, version));
 }
 
 int previous_put(struct previous *previous, const char *key, const char *uid, const char *version,
@@ -265,9 +265,9 @@ static int sweep_some(struct previous *previous, MDB_cursor *cursor, size_t coun
 int previous_sweep(struct previous *previous, size_t count, previous_wanted_t is_wanted, void *userdata)
 {
         MDB_cursor *cursor;
-        int r = begin_walk(previous->store, &cursor);
+        int r = begin_versions(previous->store, &cursor);
 
         return r < 0 ? r
-                     : end_walk(previous->store, cursor,
-                                sweep_some(previous, cursor, count, is_wanted, userdata));
+                     : end_versions(previous->store, cursor,
+                                    sweep_some(previous, cursor, count, is_wanted, userdata));
 }

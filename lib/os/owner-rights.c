@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/owner.h"
+#include "os/owner-rights.h"
 
 #include <errno.h>
 #include <grp.h>
