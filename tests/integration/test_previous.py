@@ -291,3 +291,16 @@ def test_root_follows_no_link_of_the_operators_user(begin, handler, widgets, ope
         subprocess.run([sandbox.program("reconciledctl"), "--runtime-directory", operator.runtime_directory, *command],
                        check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=scaled(60))
     assert victim.read_text(encoding="utf-8") == "precious"
+
+
+def test_it_is_recorded_and_replayed(begin, handler, widgets, operator, by_hand, sandbox):
+    handler.behave("cat >/dev/null")
+    folder = sandbox.subfolder("records", operator.user, 0o700)
+    begin(config={"record": str(folder)})
+    for size in (1, 2):
+        widgets.create("w", spec={"size": 1}) if size == 1 else widgets.merge_patch("w", {"spec": {"size": 2}})
+        handler.wait_for(name="w", count=size)
+    operator.stop()
+    handler.forget()
+    by_hand("replay", folder)
+    assert [previous(request) and previous(request)["spec"] for request in handler.requests()] == [None, {"size": 1}]
