@@ -43,8 +43,9 @@ LEAVES = {path for path in SCHEMA if not any(other.startswith(path + ".") for ot
 
 
 def path_of(name):
-    """Keys of a watch are named without their prefix."""
-    return name if name in SCHEMA else f"watches[].{name}"
+    """Keys of a watch are named without their prefix; a mapping is described by its keys."""
+    of_watch = f"watches[].{name}"
+    return name if name in SCHEMA and not (name not in LEAVES and of_watch in LEAVES) else of_watch
 
 
 def type_of(entry):

@@ -43,10 +43,11 @@ def test_the_object_of_the_last_success_is_given(begin, handler, widgets):
     assert previous(handler.wait_for(name="w", count=3)) == second.body["object"]
 
 
-def test_an_attempt_that_fails_changes_nothing(begin, handler, widgets):
+def test_an_attempt_that_fails_changes_nothing(begin, handler, widgets, operator):
     begin(retry={"first": "50ms", "max": "50ms"})
     widgets.create("w", spec={"size": 1})
     first = handler.wait_for(name="w")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the end of the run")
     handler.behave("exit 1")
     widgets.merge_patch("w", {"spec": {"size": 2}})
     handler.wait_for(name="w", count=3)
