@@ -75,8 +75,12 @@ static int note_trouble(struct access *access, const char *why)
 static int on_expired(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct access *access = userdata;
+        uint64_t now = clock_boottime_usec();
 
         access->expiry = sd_event_source_disable_unref(access->expiry);
+        /* The timer was set a moment before or after that time was noted: for all that follows, it is over. */
+        if (access->expires_boottime > now)
+                access->expires_boottime = now;
         return note_trouble(access, access->account_why);
 }
 
