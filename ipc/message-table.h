@@ -560,11 +560,12 @@
         STR(listen)                                                                                         \
         BOOL(kept) STR(token_file) STR(certificate_file) STR(key_file) U64(deadline_usec) U64(heartbeat_usec)
 
-/* The Leases of a replica. record: the name of the leader record; member: of this replica's own Lease; who: for people. */
+/* The Leases of a replica. record: the name of the leader record; member: of this replica's own Lease; who: for people;
+ * compatible: the record is shared with holders who know of no member Leases. */
 #define MESSAGE_config_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                        \
         STR(operator_name)                                                                                  \
         STR(namespace_name)                                                                                 \
-        STR(record) STR(member) STR(who) U64(duration_usec) U64(heartbeat_usec)
+        STR(record) STR(member) STR(who) BOOL(compatible) U64(duration_usec) U64(heartbeat_usec)
 
 /* How this replica stands, at each change and each renewal. leader: the member that leads, with its epoch, or "". trouble: with
  * the Leases; "" when all is well. Of LEAD_LEADING: epoch is ours; former_epoch: of the lead before it, at most 1 if there was

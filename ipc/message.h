@@ -18,7 +18,7 @@
 #include "ipc/role.h"
 #include "ipc/run-reason.h"
 
-#define PROTOCOL_VERSION UINT64_C(10)
+#define PROTOCOL_VERSION UINT64_C(11)
 
 enum message_type {
         MESSAGE_INVALID,

@@ -279,54 +279,32 @@ static void send_ask(struct lease *lease, const struct election_ask *ask)
                                                     .body = ""});
 }
 
-/* ---- the watch on the record: all that it brings is a reason to read it */
+/* ---- watches: of the record, and while another member has it, of that one's Lease */
 
-static void watch_record(struct lease *lease);
-
-static int on_rewatch(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        watch_record(userdata);
-        return 0;
-}
-
-static int on_watch_data(struct kube_transfer *transfer _unused_, const char *bytes _unused_,
-                         size_t size _unused_, void *userdata)
+static void on_record_change(void *userdata)
 {
         struct lease *lease = userdata;
 
         election_watched_record(&lease->election, "changed", clock_boottime_usec());
         carry_on(lease);
-        return 0;
 }
 
-static void on_watch_done(struct kube_transfer *transfer _unused_,
-                          const struct kube_response *response _unused_, void *userdata)
+static void on_holder_change(void *userdata)
 {
         struct lease *lease = userdata;
 
-        lease->watch = NULL;
-        arm(lease, &lease->rewatch, clock_boottime_usec() + fifteenths(lease, ELECTION_RENEW), on_rewatch);
+        election_watched_holder(&lease->election, clock_boottime_usec());
+        carry_on(lease);
 }
 
-static void watch_record(struct lease *lease)
+static void watch_holder(struct lease *lease)
 {
-        struct lease_request request;
-        struct kube_request own;
-        int r = -ENOMEM;
+        const struct election *election = &lease->election;
+        const char *holder = election->claim.holder.name;
+        bool is_other = election->state == ELECTION_FOLLOWING && !election->claim.foreign &&
+                        strcmp(holder, election->self.name) != 0;
 
-        lease_watch_make(&lease->names, &request);
-        own = (struct kube_request){
-                .method = request.method,
-                .path = request.path,
-                .on_data = on_watch_data,
-                .on_done = on_watch_done,
-                .userdata = lease,
-        };
-        if (request.method)
-                r = kube_client_start(lease->client, &own, &lease->watch);
-        lease_request_done(&request);
-        if (r < 0)
-                on_watch_done(NULL, NULL, lease);
+        lease_watch_set(&lease->holder_watch, is_other ? holder : "");
 }
 
 /* ---- the end, once the lead is released */
@@ -381,6 +359,7 @@ static void carry_on(struct lease *lease)
         at = election_wake_at(election, now);
         if (at != UINT64_MAX)
                 arm(lease, &lease->wake, at, on_wake);
+        watch_holder(lease);
         tell(lease);
         if (lease->has_led && !lease->leaves && now >= lease->heard_until)
                 child_fatal(lease->child, EXIT_CODE_LEAD_LOST,
@@ -401,9 +380,18 @@ static void election_begin(struct lease *lease)
         }
         snprintf(self.name, sizeof(self.name), "%s", lease->config->member);
         snprintf(self.life, sizeof(self.life), SD_ID128_FORMAT_STR, SD_ID128_FORMAT_VAL(life));
-        election_init(&lease->election, &self, lease->config->duration_usec, clock_boottime_usec());
+        election_init(&lease->election, &self, lease->config->compatible, lease->config->duration_usec,
+                      clock_boottime_usec());
         election_reaped(&lease->election, clock_boottime_usec());
-        watch_record(lease);
+        lease->holder_watch = (struct lease_watch){.child = lease->child,
+                                                   .client = lease->client,
+                                                   .names = &lease->names,
+                                                   .pause_usec = fifteenths(lease, ELECTION_RENEW),
+                                                   .on_change = on_holder_change,
+                                                   .userdata = lease};
+        lease->record_watch = lease->holder_watch;
+        lease->record_watch.on_change = on_record_change;
+        lease_watch_set(&lease->record_watch, lease->names.record);
         carry_on(lease);
 }
 
@@ -495,7 +483,8 @@ void elect_release(struct lease *lease, const char *successor, bool late)
 void elect_done(struct lease *lease)
 {
         sd_event_source_disable_unref(lease->wake);
-        sd_event_source_disable_unref(lease->rewatch);
+        sd_event_source_disable_unref(lease->record_watch.retry);
+        sd_event_source_disable_unref(lease->holder_watch.retry);
         sd_event_source_disable_unref(lease->identify);
         free(lease->rest);
         free(lease->lasting);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "ipc/message.h"
 #include "kube/path.h"
 #include "object/scan.h"
 
@@ -63,6 +64,11 @@ static void write_metadata(const struct lease_names *names, const char *name, co
         text_append_string(body, "},");
 }
 
+static uint64_t seconds_of(uint64_t usec)
+{
+        return (usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
+}
+
 static void write_spec(const char *holder, uint64_t duration_usec, uint64_t realtime_usec, struct text *body)
 {
         time_t seconds = (time_t)(realtime_usec / USEC_PER_SEC);
@@ -73,7 +79,7 @@ static void write_spec(const char *holder, uint64_t duration_usec, uint64_t real
                 strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
         text_json(body, "\"spec\":{\"holderIdentity\":?", holder);
         text_printf(body, ",\"leaseDurationSeconds\":%llu,\"renewTime\":\"%s.%06lluZ\"}}",
-                    (unsigned long long)((duration_usec + USEC_PER_SEC - 1) / USEC_PER_SEC), date,
+                    (unsigned long long)seconds_of(duration_usec), date,
                     (unsigned long long)(realtime_usec % USEC_PER_SEC));
 }
 
@@ -136,9 +142,9 @@ void lease_request_make(const struct lease_names *names, const struct leader_mem
         settle_lease(ret, creates ? "POST" : "PATCH");
 }
 
-void lease_watch_make(const struct lease_names *names, struct lease_request *ret)
+void lease_watch_make(const struct lease_names *names, const char *name, struct lease_request *ret)
 {
-        _cleanup_free_ char *selector = format_string("metadata.name=%s", names->record);
+        _cleanup_free_ char *selector = format_string("metadata.name=%s", name);
 
         *ret = (struct lease_request){.path = lease_path(names, NULL)};
         if (ret->path && selector) {
@@ -210,23 +216,93 @@ void lease_life(const char *json, size_t size, char ret[static LEADER_LIFE_MAX +
                 snprintf(ret, LEADER_LIFE_MAX + 1, "%s", space + 1);
 }
 
+/* 0 if it is no whole number of at most nine digits. */
+static uint64_t number_of(struct span value)
+{
+        uint64_t number = 0;
+
+        for (size_t i = 0; i < value.size; i++) {
+                if (i == 9 || value.start[i] < '0' || value.start[i] > '9')
+                        return 0;
+                number = number * 10 + (uint64_t)(value.start[i] - '0');
+        }
+        return number;
+}
+
+/* The holder and the duration that stand in the spec. */
+static void spec_of(const char *json, size_t size, struct leader_claim *ret)
+{
+        _cleanup_free_ char *holder = holder_of(json, size);
+        struct span whole = {NULL};
+
+        (void)scan_value(json, size, &whole);
+        *ret = (struct leader_claim){.foreign = true, .writes = 1, .epoch = 1};
+        snprintf(ret->holder.name, sizeof(ret->holder.name), "%s", holder ? holder : "");
+        utf8_clean(ret->holder.name);
+        ret->duration_usec =
+                number_of(scan_get(scan_get(whole, "spec"), "leaseDurationSeconds")) * USEC_PER_SEC;
+}
+
+static bool is_as_written(const struct leader_claim *claim, const struct leader_claim *spec)
+{
+        return strcmp(claim->holder.name, spec->holder.name) == 0 &&
+               seconds_of(claim->duration_usec) * USEC_PER_SEC == spec->duration_usec;
+}
+
+/* annotation: NULL if there is none. */
+static int settle_foreign(const struct lease_names *names, const char *annotation, struct leader_claim *spec,
+                          struct leader_record *record, struct error *error)
+{
+        if (!names->is_shared && !annotation)
+                return error_set(
+                        error, -EBADMSG,
+                        "it is no leader record of operator %s (it has no annotation %s/" RECORD_NOTE
+                        "; its holder is \"%.100s\")",
+                        names->operator_name, names->operator_name, spec->holder.name);
+        if (!names->is_shared)
+                return error_set(
+                        error, -EBADMSG,
+                        "somebody who is no replica of operator %s has written it (its holder is \"%.100s\"); "
+                        "end that one, and delete the Lease by hand",
+                        names->operator_name, spec->holder.name);
+        if (annotation)
+                spec->epoch = record->claim.epoch;
+        spec->epoch++;
+        if (spec->duration_usec < LEADER_DURATION_MIN)
+                spec->duration_usec = LEADER_DURATION_MIN;
+        if (spec->duration_usec > LEADER_DURATION_MAX)
+                spec->duration_usec = LEADER_DURATION_MAX;
+        record->claim = *spec;
+        return 0;
+}
+
 int lease_record(const struct lease_names *names, const char *json, size_t size, struct leader_record *ret,
                  struct error *error)
 {
-        _cleanup_free_ char *key = format_string("%s/" RECORD_NOTE, names->operator_name), *text = NULL,
-                            *holder = NULL;
+        _cleanup_free_ char *key = format_string("%s/" RECORD_NOTE, names->operator_name), *text = NULL;
+        _cleanup_(leader_record_done) struct leader_record record = {.rest = NULL};
         struct scan_object object;
+        struct leader_claim spec;
+        int r;
 
         if (!key)
                 return error_set(error, -ENOMEM, "no memory");
         if (scan_object(json, size, &object) < 0)
                 return error_set(error, -EBADMSG, "the Lease cannot be read");
-        if (scan_string(scan_get(object.annotations, key), &text) >= 0)
-                return leader_record_read(text, strlen(text), names->operator_name, names->cluster, ret,
-                                          error);
-        holder = holder_of(json, size);
-        return error_set(
-                error, -EBADMSG,
-                "it is no leader record of operator %s (it has no annotation %s; its holder is \"%.100s\")",
-                names->operator_name, key, holder ? holder : "");
+        spec_of(json, size, &spec);
+        (void)scan_string(scan_get(object.annotations, key), &text);
+        if (text) {
+                r = leader_record_read(text, strlen(text), names->operator_name, names->cluster, &record,
+                                       error);
+                if (r < 0)
+                        return r;
+        }
+        if (!text || !is_as_written(&record.claim, &spec)) {
+                r = settle_foreign(names, text, &spec, &record, error);
+                if (r < 0)
+                        return r;
+        }
+        *ret = record;
+        record.rest = NULL;
+        return 0;
 }

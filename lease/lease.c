@@ -42,6 +42,7 @@ static int on_lease_config(struct child *child, struct message **config)
                 .namespace_name = lease->config->namespace_name,
                 .record = lease->config->record,
                 .who = lease->config->who,
+                .is_shared = lease->config->compatible,
                 .duration_usec = lease->config->duration_usec,
                 .cluster = lease->cluster,
         };

@@ -17,7 +17,7 @@
 
 #include "ipc/child.h"
 #include "kube/client.h"
-#include "lease/lease-object.h"
+#include "lease/lease-watch.h"
 
 struct lease_lane { /* of the member Lease, or of the record */
         struct lease *lease;
@@ -39,8 +39,8 @@ struct lease {
         char *lasting; /* what shall stand there while we lead (LASTING); NULL: as it is */
         uint64_t serial, sent_serial,
                 written_serial; /* of `lasting`; of what the last write had; of what the record has */
-        struct kube_transfer *watch;
-        sd_event_source *wake, *rewatch, *identify;
+        struct lease_watch record_watch, holder_watch;
+        sd_event_source *wake, *identify;
         uint64_t refresh_serial;
         uint64_t former_epoch; /* of the lead that our last ASK_TAKE replaced */
         bool released, clean;  /* ... it was released; and none of its writes may be on its way */

@@ -195,6 +195,7 @@ struct config {
         char *replicas_lease;            /* the name of the leader record; default: the operator's */
         char *replicas_namespace;        /* of the Leases */
         uint64_t replicas_duration_usec; /* default 15s, 5s to 1h */
+        bool replicas_compatible;        /* the record is shared with an operator of client-go */
         struct config_watch *watch;
         size_t watch_count;
 };

@@ -58,6 +58,9 @@ const struct config_words config_words[] = {
          "of the pod."},
         {"replicas.duration",
          "How long a lead is valid after it was renewed last: a takeover takes that long."},
+        {"replicas.compatible",
+         "The Lease is shared with an operator that elects its leader by client-go (controller-runtime), while the one "
+         "replaces the other. Without it such a holder is refused. Default: false."},
         {"gateway", "HTTP for probes and scrapers: /healthz, /readyz and /metrics. Absent: no HTTP."},
         {"gateway.listen", "ADDRESS:PORT, [ADDRESS]:PORT or unix:/PATH. Default: 127.0.0.1:9464."},
         {"gateway.tokenFile", "File with the bearer token that /metrics requires. Absolute path."},

@@ -216,7 +216,8 @@ TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER
 
 TABLE(replicas_table, {"lease", KEY_TEXT, IN_CONFIG(replicas_lease), 0, 0, NULL, false, NULL},
       {"namespace", KEY_TEXT, IN_CONFIG(replicas_namespace), 0, 0, NULL, false, NULL},
-      DURATION("duration", IN_CONFIG(replicas_duration_usec), 5 * USEC_PER_SEC, USEC_PER_HOUR));
+      DURATION("duration", IN_CONFIG(replicas_duration_usec), 5 * USEC_PER_SEC, USEC_PER_HOUR),
+      {"compatible", KEY_BOOL, IN_CONFIG(replicas_compatible), 0, 0, NULL, false, NULL});
 
 static const struct key config_key[] = {
         {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false, NULL},

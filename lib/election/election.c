@@ -175,12 +175,15 @@ static struct plan plan_following(const struct election *election, uint64_t now)
                 return (struct plan){NEVER, ASK_RECORD};
         if (!election->record.version[0])
                 return (struct plan){now, ASK_VACATE};
-        if (!is_held_by_another(election))
+        /* The write replaces the version that was seen, so a foreign holder has not renewed it either. */
+        if (!is_held_by_another(election) || election->claim.foreign)
                 return plan;
         if (!election->holder.known)
                 return (struct plan){now, ASK_HOLDER};
         if (!election->is_checked) {
-                uint64_t look = election->holder_asked + part(election, ELECTION_RENEW);
+                uint64_t look = election->holder_changed
+                                        ? now
+                                        : election->holder_asked + part(election, ELECTION_LOOK);
 
                 plan.kind = ASK_HOLDER;
                 if (look < plan.at)
@@ -201,6 +204,8 @@ static struct plan plan_record(const struct election *election, uint64_t now)
                 plan = (struct plan){now, ASK_RELEASE};
         else if (!election->is_ours || must_touch(election) || election->must_note)
                 plan = (struct plan){now, ASK_RESTORE};
+        else if (election->is_shared && election->state == ELECTION_LEADING)
+                plan = (struct plan){election->written + part(election, ELECTION_RENEW), ASK_RESTORE};
         if (look.at <= now || look.at < plan.at)
                 plan = look;
         plan.at = later(plan.at, election->record_lane.next);
@@ -243,6 +248,7 @@ static void start_ask(struct election *election, struct election_lane *lane, enu
         else if (kind == ASK_HOLDER) {
                 memcpy(ask.member, election->claim.holder.name, sizeof(ask.member));
                 election->holder_asked = now;
+                election->holder_changed = false;
         } else if (kind == ASK_RECORD)
                 election->look_at = NEVER;
         if (kind >= ASK_TAKE)
@@ -448,12 +454,13 @@ static void answer_write(struct election *election, const struct election_answer
 
 /* ---- inputs */
 
-void election_init(struct election *election, const struct leader_member *self, uint64_t duration_usec,
-                   uint64_t now)
+void election_init(struct election *election, const struct leader_member *self, bool is_shared,
+                   uint64_t duration_usec, uint64_t now)
 {
         assert(leader_name_fits(self->name) && leader_name_fits(self->life));
         assert(duration_usec >= LEADER_DURATION_MIN && duration_usec <= LEADER_DURATION_MAX);
         *election = (struct election){.self = *self,
+                                      .is_shared = is_shared,
                                       .duration_usec = duration_usec,
                                       .longest_usec = duration_usec,
                                       .state = ELECTION_ENDING,
@@ -495,6 +502,12 @@ void election_watched_record(struct election *election, const char *version, uin
         pass_time(election, now);
         if (!election->record.known || strcmp(version, election->record.version) != 0)
                 look_by(election, now);
+}
+
+void election_watched_holder(struct election *election, uint64_t now)
+{
+        pass_time(election, now);
+        election->holder_changed = true;
 }
 
 /* That a Lease is missing, or another life's, is known by a read alone: unlike a version, it may be so again. */

@@ -18,6 +18,9 @@
  * - a record that names us, but was not written in this tenure, may be anybody's: a duration passes first.
  * - nothing is taken or released before all that ran in our former tenure or life is proven reaped.
  *
+ * A record may be shared with others who know it alone (client-go; claim.foreign): then it is renewed as well, and taken from
+ * one of them once it has not changed for a duration. They are not fenced.
+ *
  * Not covered: a database that is restored in less than a duration, and a record that somebody overwrites by hand with
  * one that claims to be released.
  *
@@ -27,9 +30,9 @@
 #include "election/leader-record.h"
 
 /* Fifteenths of the duration. */
-#define ELECTION_RENEW                                                                                      \
-        2 /* from one renewal, and one look at our own record or at the holder's Lease, to the next */
+#define ELECTION_RENEW   2  /* from one renewal, and one look at our own record, to the next */
 #define ELECTION_RETRY   1  /* after a failure */
+#define ELECTION_LOOK    3  /* from one look at the holder's Lease to the next, if its watch is silent */
 #define ELECTION_TIMEOUT 3  /* of a request */
 #define ELECTION_STOP    10 /* no new runs and writes; TERM to handlers */
 #define ELECTION_KILL    12 /* KILL to all that may write */
@@ -108,6 +111,7 @@ struct election {
         uint64_t duration_usec, longest_usec; /* longest: of all that were seen; others are given so much */
         enum election_state state;
         bool leaves, late; /* as election_step_down() was told */
+        bool is_shared;    /* others see by the record itself that we lead: it is renewed */
         bool must_note;    /* what stands behind the claim has changed since the record was last written */
         uint64_t epoch;    /* of our last tenure, or attempt at one */
         uint64_t highest;  /* ever seen in the record */
@@ -127,7 +131,8 @@ struct election {
         struct leader_claim claim; /* of `record` */
         bool is_ours;              /* this version of the record is of our tenure */
         bool is_our_release;
-        bool is_checked; /* the holder has not renewed for a duration, by a read */
+        bool is_checked;     /* the holder has not renewed for a duration, by a read */
+        bool holder_changed; /* its watch says so, and it has not been read since */
         uint64_t holder_asked;
         uint64_t look_at;
         uint64_t proven;     /* when the look or write that last showed our record was sent */
@@ -144,12 +149,14 @@ struct election_hold {
 };
 
 /* In ELECTION_ENDING: that nothing of former lives runs is to be reported first. */
-void election_init(struct election *election, const struct leader_member *self, uint64_t duration_usec,
-                   uint64_t now);
+void election_init(struct election *election, const struct leader_member *self, bool is_shared,
+                   uint64_t duration_usec, uint64_t now);
 
 void election_answer(struct election *election, const struct election_answer *answer, uint64_t now);
 /* Of a watch. version "": deleted. */
 void election_watched_record(struct election *election, const char *version, uint64_t now);
+/* The holder's Lease has another version, so it is to be read. */
+void election_watched_holder(struct election *election, uint64_t now);
 /* No run, worker or handler of a former tenure or life is left. Not while we lead. */
 void election_reaped(struct election *election, uint64_t now);
 /* We want to lead no more. successor: goes first; "": anybody. leaves: we never take it again, and may exit once we are

@@ -46,6 +46,7 @@ struct leader_claim {
         uint64_t writes, duration_usec;
         bool released; /* nobody holds it, and all that the last holder ran has been reaped */
         bool late;     /* ... but a write of it may still be on its way */
+        bool foreign; /* never written: who holds it, or held it last, has no member Lease, and renews the record */
         char successor[LEADER_NAME_MAX + 1]; /* of a release: goes first; "": everybody may */
 };
 

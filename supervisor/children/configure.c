@@ -223,6 +223,7 @@ static int config_lease(struct child_slot *child)
                                     .record = config->replicas_lease,
                                     .member = child->supervisor->lead.member,
                                     .who = who,
+                                    .compatible = config->replicas_compatible,
                                     .duration_usec = config->replicas_duration_usec,
                                     .heartbeat_usec = config->heartbeat_interval_usec,
                             });

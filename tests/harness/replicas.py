@@ -23,12 +23,13 @@ class Replicas:
             (self.folder / name).chmod(0o666)
         self.operators, self.handlers = [], []
 
-    def add(self, count=1, duration=DURATION, behaviour="", grace="30s", **options):
+    def add(self, count=1, duration=DURATION, behaviour="", grace="30s", compatible=False, **options):
         for _ in range(count):
             operator, handler = self.make_operator(), self.make_handler()
             handler.behave(self.locks + behaviour)
             operator.configure(self.server, [watch("widgets", handler, **options)], stop={"grace": grace},
-                               replicas={"namespace": self.namespace, "duration": f"{duration * 1000:.0f}ms"})
+                               replicas={"namespace": self.namespace, "duration": f"{duration * 1000:.0f}ms",
+                                         "compatible": compatible})
             self.operators.append(operator)
             self.handlers.append(handler)
             operator.start_ready()

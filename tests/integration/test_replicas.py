@@ -38,6 +38,9 @@ def test_one_leads_and_the_others_wait(replicas, widgets):
         assert refused.returncode == 70 and replicas.replica(leader)["member"] in refused.stderr, refused
     assert "leads, epoch" in leader.ctl.run("status").stdout and "follows, " in others[0].ctl.run("status").stdout
     assert leader.logs(message_id=MESSAGE_ID["LEAD_GAINED"])
+    member = replicas.replica(leader)["member"]
+    wait_until(lambda: replicas.server.requests(lambda request: request.get("verb") == "watch" and member in request.get("query", "")),
+               "a watch of the leader's own Lease")
     record = replicas.lease()
     assert record["spec"]["holderIdentity"] == replicas.replica(leader)["member"]
     assert "reconciled-leader 1\noperator widgets.example.com\n" in record["metadata"]["annotations"]["widgets.example.com/leader"]
@@ -338,7 +341,7 @@ def test_the_roles_of_replicas(by_hand, operator, handler):
     ({"namespace": "Widgets"}, "is not the name of a namespace"),
     ({"namespace": "widgets", "lease": "Leader"}, "is not a name of lower-case letters"),
     ({"namespace": "widgets", "duration": "4s"}, "replicas.duration"),
-    ({"namespace": "widgets", "compatible": True}, "compatible"),
+    ({"namespace": "widgets", "compatible": "perhaps"}, "replicas.compatible"),
 ])
 def test_mistakes(by_hand, operator, handler, replicas, why):
     operator.write_config(yaml.safe_dump({"operator": "widgets.example.com", "watches": [watch("widgets", handler)],

@@ -29,9 +29,9 @@ static uint64_t way(struct replicas *world)
         return usec;
 }
 
-static void send_hint(struct replicas *world, struct replica *replica)
+static void send_hint(struct replicas *world, struct replica *replica, bool is_of_holder)
 {
-        struct hint hint = {.active = true}, *place = NULL;
+        struct hint hint = {.active = true, .is_of_holder = is_of_holder}, *place = NULL;
 
         if (!replica->is_up || world->now < replica->watch_broken_until ||
             world->now < replica->cut_off_until)
@@ -54,12 +54,20 @@ static void send_hint(struct replicas *world, struct replica *replica)
 void server_wrote_record(struct replicas *world)
 {
         FOREACH_ARRAY(replica, world->replica, REPLICAS)
-                send_hint(world, replica);
+                send_hint(world, replica, false);
+}
+
+static void wrote_member(struct replicas *world, unsigned member)
+{
+        FOREACH_ARRAY(replica, world->replica, REPLICAS)
+                if (strcmp(replica->election.claim.holder.name, world->replica[member].election.self.name) ==
+                    0)
+                        send_hint(world, replica, true);
 }
 
 void watch_begin(struct replicas *world, struct replica *replica)
 {
-        send_hint(world, replica);
+        send_hint(world, replica, false);
 }
 
 /* ---- requests */
@@ -139,6 +147,7 @@ static void serve(struct replicas *world, struct flight *flight, struct election
                 content.sequence = ask->number;
                 snprintf(content.life, sizeof(content.life), "%u", flight->life);
                 write_lease(world, &database->member[flight->replica], &content, ask, answer);
+                wrote_member(world, flight->replica);
                 break;
         default:
                 write_lease(world, &database->record, &content, ask, answer);

@@ -163,7 +163,7 @@ void replica_start(struct replicas *world, struct replica *replica)
         replica->waiting[0].number = replica->waiting[1].number = 0;
         replica->order = replica->order_read = 0;
         replicas_tell(world, "replica %u: life %u begins", number_of(world, replica), replica->life);
-        election_init(&replica->election, &self, DURATION, replicas_boottime(world, replica));
+        election_init(&replica->election, &self, false, DURATION, replicas_boottime(world, replica));
         watch_begin(world, replica);
         replica_drive(world, replica);
 }
@@ -327,7 +327,10 @@ static void hint_arrives(struct replicas *world, struct hint *hint)
         hint->active = false;
         if (!replica->is_up || replica->life != hint->life)
                 return;
-        election_watched_record(&replica->election, hint->version, now);
+        if (hint->is_of_holder)
+                election_watched_holder(&replica->election, now);
+        else
+                election_watched_record(&replica->election, hint->version, now);
         replica_drive(world, replica);
 }
 

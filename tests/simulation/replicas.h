@@ -63,6 +63,7 @@ struct flight {
 struct hint {
         bool active;
         unsigned replica, life;
+        bool is_of_holder; /* else of the record */
         char version[ELECTION_VERSION_MAX];
         uint64_t at;
 };

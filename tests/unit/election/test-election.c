@@ -30,7 +30,7 @@ static void play_begin(struct play *play)
         const struct leader_member self = {"a", "1"};
 
         *play = (struct play){.now = USEC_PER_SEC};
-        election_init(&play->election, &self, D, play->now);
+        election_init(&play->election, &self, false, D, play->now);
         election_reaped(&play->election, play->now);
 }
 
@@ -272,6 +272,24 @@ static void test_renewals_of_the_holder_are_seen_as_they_come(void **state)
         assert_true(look_around(&play, "1", "h 12"));
 }
 
+static void test_renewal_that_the_watch_tells_is_looked_at(void **state)
+{
+        const struct leader_claim claim = held(7, "b", "1");
+        struct play play;
+        uint64_t first;
+
+        (void)state;
+        join(&play, &claim);
+        first = play.now;
+        assert_false(look_around(&play, "1", "h 1"));
+        play.now += D / 15 * 3 - 15; /* a silent watch is trusted for so long */
+        assert_false(look_around(&play, "1", "h 2"));
+        assert_int_equal(play.election.holder.since, first);
+        election_watched_holder(&play.election, play.now);
+        assert_false(look_around(&play, "1", "h 2"));
+        assert_int_equal(play.election.holder.since, play.now);
+}
+
 static void test_holder_of_a_former_life(void **state)
 {
         const struct leader_claim claim = held(7, "b", "1");
@@ -284,6 +302,57 @@ static void test_holder_of_a_former_life(void **state)
                                          i < 9 ? "h 1" : "h 2")); /* renewed meanwhile, and no matter */
         play.now += 15;
         assert_true(look_around(&play, "2", "h 2"));
+}
+
+/* ---- a record that is shared with somebody who has no member Lease */
+
+static void test_foreign_holder_renews_the_record(void **state)
+{
+        struct leader_claim claim = held(7, "client-go_1", "");
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        claim.foreign = true;
+        claim.duration_usec = 2 * D;
+        join(&play, &claim);
+        for (unsigned i = 0; i < 40; i += 2, play.now += D / 15 * 2) {
+                assert_false(look_around(&play, "1", "h 1")); /* its identity is no Lease's name */
+                assert_false(play.election.holder.known);
+                if (i < 10) { /* renewed until then */
+                        election_watched_record(&play.election, "new", play.now);
+                        ask = take_ask(&play, ASK_RECORD);
+                        answer_record(&play, &ask, &claim);
+                }
+                if (play.now >= play.election.record.since + 2 * D - D / 15 * 2)
+                        break;
+        }
+        assert_int_equal(play.now, USEC_PER_SEC + D / 15 * 8 + 2 * D - D / 15 * 2);
+        play.now += D / 15 * 2;
+        assert_true(look_around(&play, "1", "h 1"));
+}
+
+static void test_shared_record_is_renewed(void **state)
+{
+        struct leader_claim claim = held(SECONDS + 9, "client-go_1", "");
+        struct election_ask ask;
+        struct play play;
+        uint64_t first;
+
+        (void)state;
+        lead(&play);
+        first = play.now;
+        play.now += D / 15 * 2;
+        assert_false(look_around(&play, "", ""));
+        assert_int_equal(play.election.written, first); /* one of our own alone is written on changes */
+        play.election.is_shared = true;
+        assert_false(look_around(&play, "", ""));
+        assert_int_equal(play.election.written, play.now);
+        election_watched_record(&play.election, "taken", play.now);
+        ask = take_ask(&play, ASK_RECORD);
+        claim.foreign = true;
+        answer_record(&play, &ask, &claim);
+        assert_int_equal(play.election.state, ELECTION_ENDING);
 }
 
 /* ---- a lead */
@@ -384,7 +453,10 @@ int main(void)
                 cmocka_unit_test(test_record_of_another_operator),
                 cmocka_unit_test(test_longer_leases_of_others),
                 cmocka_unit_test(test_renewals_of_the_holder_are_seen_as_they_come),
+                cmocka_unit_test(test_renewal_that_the_watch_tells_is_looked_at),
                 cmocka_unit_test(test_holder_of_a_former_life),
+                cmocka_unit_test(test_foreign_holder_renews_the_record),
+                cmocka_unit_test(test_shared_record_is_renewed),
                 cmocka_unit_test(test_renewal_without_a_change_is_none),
                 cmocka_unit_test(test_lead_lapses_by_the_clock_alone),
                 cmocka_unit_test(test_after_a_release_nothing_is_held),

@@ -80,19 +80,20 @@ static void test_what_is_missing_is_created(void **state _unused_)
                         "host 1 abc"));
 }
 
+#define META "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\""
+#define RECORD                                                                                              \
+        META ",\"annotations\":{\"widgets.example.com/leader\":"                                            \
+             "\"reconciled-leader 1\\noperator widgets.example.com\\ncluster 6a1f\\nepoch 5\\nwrites 9\\n"  \
+             "duration 14000001\\nholder leader-1 abc\\ntail 1\\n\"}},"
+#define NO_RECORD META "},"
+#define HELD(holder, duration)                                                                              \
+        "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":" duration "}}"
+
 static void test_answers(void **state _unused_)
 {
-        static const char member[] = "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\"},"
-                                     "\"spec\":{\"holderIdentity\":\"host 1 abc\"}}";
-        static const char foreign[] = "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\"},"
-                                      "\"spec\":{\"holderIdentity\":\"client-go_1\"}}";
-        static const char record[] =
-                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"12\",\"annotations\":{\"widgets.example.com/leader\":"
-                "\"reconciled-leader 1\\noperator widgets.example.com\\ncluster 6a1f\\nepoch 5\\nwrites 9\\n"
-                "duration 15000000\\nholder leader-1 abc\\ntail 1\\n\"}}}";
+        static const char member[] = NO_RECORD HELD("host 1 abc", "15");
+        static const char foreign[] = NO_RECORD HELD("client-go_1", "15");
         char version[ELECTION_VERSION_MAX], life[LEADER_LIFE_MAX + 1];
-        _cleanup_error_ struct error error = ERROR_NONE;
-        struct leader_record found;
 
         assert_int_equal(lease_version(member, strlen(member), version), 0);
         assert_string_equal(version, "u 12");
@@ -102,12 +103,56 @@ static void test_answers(void **state _unused_)
         assert_string_equal(life, "abc");
         lease_life(foreign, strlen(foreign), life);
         assert_string_equal(life, "");
+}
+
+static void test_record(void **state _unused_)
+{
+        static const char record[] = RECORD HELD("leader-1", "15");
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct leader_record found;
+
         assert_int_equal(lease_record(&names, record, strlen(record), &found, &error), 0);
         assert_true(leader_member_is(&found.claim.holder, &self));
+        assert_false(found.claim.foreign);
         assert_string_equal(found.rest, "tail 1\n");
         leader_record_done(&found);
-        assert_int_equal(lease_record(&names, foreign, strlen(foreign), &found, &error), -EBADMSG);
-        assert_non_null(strstr(error_message(&error), "client-go_1"));
+}
+
+/* Who knows nothing of us changes the spec, and leaves our annotation as it is. */
+static void test_record_that_somebody_else_has_taken(void **state _unused_)
+{
+        static const struct {
+                const char *json, *holder;
+                uint64_t epoch, seconds;
+                bool has_rest;
+        } row[] = {
+                {RECORD HELD("client-go_1", "15"), "client-go_1", 6, 15, true},
+                {RECORD HELD("", "1"), "", 6, 5, true},
+                {RECORD HELD("leader-1", "16"), "leader-1", 6, 16, true},
+                {NO_RECORD HELD("client-go_1", "15"), "client-go_1", 2, 15, false},
+                {NO_RECORD HELD("\\u001b[2J", "999999999"), "?[2J", 2, 3600, false},
+                {NO_RECORD HELD("", "9999999999"), "", 2, 5, false},
+                {META "}}", "", 2, 5, false},
+        };
+        struct lease_names shared = names;
+
+        shared.is_shared = true;
+        FOREACH_ARRAY(test, row, ELEMENTS(row)) {
+                _cleanup_error_ struct error error = ERROR_NONE, refused = ERROR_NONE;
+                struct leader_record found;
+
+                assert_int_equal(lease_record(&names, test->json, strlen(test->json), &found, &refused),
+                                 -EBADMSG);
+                assert_non_null(strstr(error_message(&refused), test->holder));
+                assert_int_equal(lease_record(&shared, test->json, strlen(test->json), &found, &error), 0);
+                assert_true(found.claim.foreign && !found.claim.released);
+                assert_string_equal(found.claim.holder.name, test->holder);
+                assert_string_equal(found.claim.holder.life, "");
+                assert_int_equal(found.claim.epoch, test->epoch);
+                assert_int_equal(found.claim.duration_usec, test->seconds * 1000000);
+                assert_int_equal(found.rest != NULL, test->has_rest);
+                leader_record_done(&found);
+        }
 }
 
 int main(void)
@@ -117,6 +162,8 @@ int main(void)
                 cmocka_unit_test(test_writes_name_the_version_that_they_replace),
                 cmocka_unit_test(test_what_is_missing_is_created),
                 cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_record),
+                cmocka_unit_test(test_record_that_somebody_else_has_taken),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
