@@ -14,5 +14,5 @@ uint64_t backoff_next(uint64_t delay, uint64_t max); /* the double, at most `max
 /* The delay after this many failures; after none and after the first one it is `first`. */
 uint64_t backoff_after(uint64_t first, uint64_t max, uint64_t failures);
 
-/* A random number below `below`, other in each process; 0 for 0. Not for secrets. */
+/* A random number less than `below`; 0 for 0. Each process has numbers of its own. Not for secrets. */
 uint64_t random_below(uint64_t below);

@@ -26,6 +26,6 @@ int cron_parse(const char *text, struct cron *ret, struct error *error);
 /* Whether the system's tzdata has the zone ("Europe/Berlin"); "UTC" needs none. */
 bool cron_zone_exists(const char *zone);
 
-/* The first time after this one; both in microseconds of CLOCK_REALTIME. It sets the environment's TZ meanwhile. 0; -ENOENT:
- * there is none in the next eight years. */
+/* The first time after this one; both in microseconds of CLOCK_REALTIME. Sets the environment's TZ while it
+ * runs. 0; -ENOENT: there is none in the next eight years. */
 int cron_next(const struct cron *cron, const char *zone, uint64_t after_usec, uint64_t *ret_usec);

@@ -14,8 +14,8 @@ struct error {
 #define ERROR_NONE ((struct error){0, NULL})
 
 /* Fills `error` (which may be NULL: then only the status travels) unless it holds one already: the first
- * cause stays. Returns `status`, so that `return error_set(...)` reads well. `status` is negative, or 0 where the
- * text tells of no failure. */
+ * cause stays. Returns `status`, so that `return error_set(...)` reads well. `status` is negative, or 0
+ * where the text reports no failure. */
 int error_set(struct error *error, int status, const char *format, ...) _printf_(3, 4);
 
 /* Puts "prefix: " in front of the message that is held. Returns the status that is held. */

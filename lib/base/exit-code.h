@@ -15,8 +15,8 @@ enum exit_code {
         EXIT_CODE_CONFIGURATION = 78, /* configuration wrong; not restarted */
 };
 
-/* For a negative errno met where `otherwise` is usually to blame: a shortage or a broken disk passes by, and
- * is no reason not to be started again. */
+/* The exit code for a negative errno, where `otherwise` names the usual cause. A shortage or a broken disk
+ * has a code of its own: it may pass, so the operator is to be started again. */
 enum exit_code exit_code_for(int error, enum exit_code otherwise);
 
 /* "SOFTWARE", or NULL for a number that has no name. */

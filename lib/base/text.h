@@ -57,7 +57,7 @@ void json_close(struct text *json, const char *bracket);
  * a surrogate pair. A lone surrogate is U+FFFD, as in Go. *ret: the code point, which may be 0. -EBADMSG: it is
  * no escape. */
 int json_escape_decode(const char **at, const char *end, unsigned *ret);
-/* As UTF-8: no more than 4 bytes, and never more than its escape has. Returns how many. */
+/* Writes the code point as UTF-8: at most 4 bytes, and never more than its escape has. Returns how many. */
 size_t utf8_encode(unsigned code, char *out);
 
 /* Appends a string as a part of a URL: all but letters, digits, '-', '.', '_' and '~' becomes %XX (RFC 3986). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Until when a server asks us to wait: with all requests (resource ""), or with those to one resource
- * ("apps/deployments", "/pods"). A few entries; when there are more, the one that ends first is forgotten. */
+/* The times until which a server asks us to wait: with all requests (resource ""), or with those to one
+ * resource ("apps/deployments", "/pods"). There is room for a few; when there are more, the one that ends
+ * first is forgotten. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +16,10 @@ struct throttles {
         } entry[THROTTLES_MAX];
 };
 
-/* Whether it is news: the longer wish counts. */
+/* Returns 1 if that is new, 0 if the resource has to wait as long already: the later time counts. */
 int throttle_note(struct throttles *throttles, const char *resource, uint64_t until);
-/* Until when requests to this resource wait, also because of a wish for the whole server; 0 if there is none. */
+/* The time until which requests to this resource wait, by an entry for it or for the whole server; 0 if
+ * there is none. */
 uint64_t throttle_until(const struct throttles *throttles, const char *resource);
-/* When the first of them ends that has not ended at `now`; 0 if there is none. */
+/* The first end of an entry after `now`; 0 if there is none. */
 uint64_t throttle_next_end(const struct throttles *throttles, uint64_t now);

@@ -23,11 +23,11 @@ struct child_process {
  * CHILD_STARTING. The channel of the process that was here before is freed. Negative errno. */
 int child_process_open(struct child_process *process, sd_event *event, int fd,
                        const struct channel_callbacks *callbacks, void *userdata);
-/* Sets the state of the channel too, which permits messages by it. */
+/* Sets the state of the process and of its channel, which permits messages by the state. */
 void child_process_set_state(struct child_process *process, enum child_state state);
 /* Asks the process to end: CHILD_STOPPING. grace: for the runs of a worker. */
 void child_process_stop(struct child_process *process, uint64_t grace_usec);
-/* Sends a signal, unless it is gone. */
+/* Sends a signal, unless the process is gone. */
 void child_process_signal(const struct child_process *process, int signal);
 /* Frees the channel. */
 void child_process_done(struct child_process *process);
@@ -43,7 +43,7 @@ char *child_program_path(enum role role);
 enum child_event {
         EVENT_HELLO,
         EVENT_READY,
-        EVENT_MESSAGE,   /* any other message; which ones, the message table says */
+        EVENT_MESSAGE,   /* any other message, as far as the message table permits it */
         EVENT_FATAL,     /* it says that it ends, and why */
         EVENT_EOF,       /* its channel is closed */
         EVENT_VIOLATION, /* it sent a message that it may not send */

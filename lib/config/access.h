@@ -9,7 +9,7 @@ bool config_gives_access(const struct config *config); /* any of its watches */
 int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
                   size_t *ret_count);
 void config_access_done(struct record_access *access, size_t count);
-/* Makes the folder new and empty, with one for each watch that has access. A handler's user can enter its
- * own, and reach it by `above` (NULL at the end), folders of ours. */
+/* Removes the folder and makes it again, with an empty folder in it for each watch that has access. A
+ * handler's user can enter its own folder, and pass those of `above` (ours; NULL at the end). */
 int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
                           struct error *error);

@@ -12,4 +12,4 @@ void config_watcher_message(const struct config *config, const struct config_wat
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
                         const char *store_folder, const char *access_folder, struct record_watch *ret);
 void config_worker_watch_done(struct record_watch *watch);
-bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
+bool config_needs_memory(const struct config *config); /* whether something in it may hold Secrets */

@@ -200,7 +200,7 @@ struct config {
         size_t watch_count;
 };
 
-/* Of a record's name, so that a member Lease's name, which begins with it, is one as well. */
+/* The longest name of a leader record. A member Lease's name, which begins with it, must be valid, too. */
 #define REPLICAS_LEASE_MAX 200
 
 struct config_problem {

@@ -41,8 +41,9 @@ struct watch_trouble {
         char *reason;
 };
 
-/* The API server refuses us what we write: due/watch-refusal.c. key: of the object that is tried; NULL: it does
- * not. in: whether it does so (403) in each of the namespaces that the watch names; NULL: it names less than two. */
+/* The API server refuses us what we write: due/watch-refusal.c. key: of the object that is tried; NULL if
+ * the server does not refuse. in: whether it does so (403) in each of the namespaces that the watch names;
+ * NULL: it names less than two. */
 struct refusal {
         char *key, *uid;
         bool *in;

@@ -73,7 +73,8 @@ struct assignment {
         unsigned place; /* the caller's, as is the next one */
         uint64_t
                 named; /* RUN leaves once the leader record has this (supervisor/lead-lasting.h); 0: it is in none */
-        /* Changes of children that came while it was in flight: at its end those are dropped that it made itself. */
+        /* Changes of children that came while the run was in flight. Those that it made itself are dropped
+         * at its end. */
         struct child_news {
                 uint64_t version;
                 unsigned watch;

@@ -62,7 +62,7 @@ enum election_ask_kind {
         ASK_RENEW,  /* write our member Lease: our life, and `number` */
         ASK_VACATE, /* write the record: it has no holder */
         ASK_TAKE,   /* ... it is ours */
-        ASK_RESTORE, /* ... it is ours still, though it was deleted, or our member Lease was; or with other lines behind it */
+        ASK_RESTORE, /* ... it is ours still, though it was deleted, or our member Lease was; or with other lines after it */
         ASK_RELEASE, /* ... it is released */
 };
 
@@ -73,7 +73,7 @@ struct election_ask {
         char version[ELECTION_VERSION_MAX]; /* of a write: it replaces exactly this one; "": it creates */
         char member[LEADER_NAME_MAX + 1];
         struct leader_claim
-                claim; /* of a write of the record; what stands behind it is the caller's, or stays as it is in that version */
+                claim; /* of a write of the record; what comes after it is the caller's, or stays as it is in that version */
 };
 
 enum election_outcome {
@@ -112,7 +112,7 @@ struct election {
         enum election_state state;
         bool leaves, late; /* as election_step_down() was told */
         bool is_shared;    /* others see by the record itself that we lead: it is renewed */
-        bool must_note;    /* what stands behind the claim has changed since the record was last written */
+        bool must_note;    /* the lines after the claim have changed since the record was last written */
         uint64_t epoch;    /* of our last tenure, or attempt at one */
         uint64_t highest;  /* ever seen in the record */
         uint64_t numbers;
@@ -122,7 +122,7 @@ struct election {
         bool is_superseded, record_refused, epoch_leaps;
 
         struct election_lane member_lane, record_lane;
-        struct election_view own, record, holder;   /* member Leases: ours, and that of who has the record */
+        struct election_view own, record, holder;   /* member Leases: ours, the record holder's */
         bool is_member;                             /* our life is in our Lease */
         uint64_t member_since;                      /* no former life can renew it from then on */
         uint64_t renewed;                           /* when the last renewal that succeeded was sent */
@@ -153,7 +153,7 @@ void election_init(struct election *election, const struct leader_member *self, 
                    uint64_t duration_usec, uint64_t now);
 
 void election_answer(struct election *election, const struct election_answer *answer, uint64_t now);
-/* Of a watch. version "": deleted. */
+/* A watch has shown the record in this version; "": the record was deleted. */
 void election_watched_record(struct election *election, const char *version, uint64_t now);
 /* The holder's Lease has another version, so it is to be read. */
 void election_watched_holder(struct election *election, uint64_t now);
@@ -163,7 +163,8 @@ void election_reaped(struct election *election, uint64_t now);
  * FOLLOWING, or when nobody can wait for that. late: a write of ours may still be on its way, though all is reaped. */
 void election_step_down(struct election *election, const char *successor, bool leaves, bool late,
                         uint64_t now);
-/* While we lead: what the caller puts behind the claim has changed, so the record is to be written (ASK_RESTORE). */
+/* While we lead: what the caller puts after the claim has changed, so the record is to be written
+ * (ASK_RESTORE). */
 void election_note(struct election *election, uint64_t now);
 
 bool election_next(struct election *election, uint64_t now, struct election_ask *ret);

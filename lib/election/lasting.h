@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What must outlive a leader, as lines of the leader record behind those of the election:
+ * What must outlive a leader, as lines of the leader record after those of the election:
  *
  *      uninstalling SINCE USER
  *      paused WATCH SINCE USER REASON
@@ -42,11 +42,11 @@ struct lasting {
         uint64_t since, user;
         uint64_t crashes, until;
         uint64_t flag;    /* ALONE or UNREAD */
-        const char *line; /* as it stands in the text, without its end; borrowed */
+        const char *line; /* as it is in the text, without its end; borrowed */
         size_t line_size;
 };
 
-/* The line at *at, which moves behind it. false: there is none, or (errno ENOMEM) no memory. */
+/* Reads the line at *at, and moves *at past it. false if there is none, or (errno ENOMEM) no memory. */
 bool lasting_next(const char **at, struct lasting *ret);
 void lasting_write(struct text *text, const struct lasting *lasting); /* not LASTING_OTHER */
 void lasting_done(struct lasting *lasting);

@@ -11,14 +11,15 @@
  *      duration 15000000           (of that member's leases, in microseconds)
  *      holder widgets-0 4f1c...    (member and life; absent: nobody holds it)
  *      released widgets-1          (absent, or with a successor, or without one)
- *      late                        (behind "released": a write of that holder may still be on its way)
+ *      late                        (after "released": a write of that holder may still be on its way)
  *
  * It is foreign input: whoever may write Leases in its namespace may write anything here. So it is bounded, and what
  * does not have this form is refused as a whole.
  *
- * Rolling updates: unknown lines stand behind these, are kept as they are and written again, so a release that adds
- * a line loses nothing when an older one takes over. What an older release must not lead without gets another number
- * in the first line, which older ones refuse. What has to outlive a leader stands there: lasting.h.
+ * Rolling updates: unknown lines come after these, are kept as they are and written again, so a release that
+ * adds a line loses nothing when an older one takes over. What an older release must not lead without gets
+ * another number in the first line, which older ones refuse. Among these are the lines that outlive a
+ * leader: lasting.h.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What AddressSanitizer, its search for leaks, and valgrind must be told of stacks that they have not made.
- * Builds without them do nothing here; valgrind's requests are a few instructions without an effect. Private to
+ * Tells AddressSanitizer, its search for leaks, and valgrind about stacks that they have not made. Builds
+ * without them do nothing here; valgrind's requests are a few instructions without an effect. Private to
  * fiber/.
  */
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 
-/* What a suspended fiber alone points to is no leak. */
+/* Memory that only a suspended fiber points to is no leak. */
 static inline void checkers_know_stack(const void *bottom, size_t size)
 {
         __lsan_register_root_region(bottom, size);
@@ -31,13 +31,13 @@ static inline void checkers_forget_stack(const void *bottom, size_t size)
         __lsan_unregister_root_region(bottom, size);
 }
 
-/* Before a switch to the stack there. own: what is kept for the way back. */
+/* Called before a switch to this stack. *own is kept for the way back. */
 static inline void checkers_leave(void **own, const void *bottom, size_t size)
 {
         __sanitizer_start_switch_fiber(own, bottom, size);
 }
 
-/* After one. Tells where the stack is that was left. */
+/* Called after a switch. Returns where the stack is that was left. */
 static inline void checkers_arrive(void *own, const void **left_bottom, size_t *left_size)
 {
         __sanitizer_finish_switch_fiber(own, left_bottom, left_size);

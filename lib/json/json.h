@@ -16,10 +16,11 @@
 
 /* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
 #define JSON_DEPTH_MAX   10240
-/* Of values: an object that an API server accepts has a fraction of that. */
+/* The number of values: an object that an API server accepts has a fraction of it. */
 #define JSON_VALUES_MAX  2000000
-/* Of values in a tree of what a handler or a tenant has written. A value takes 112 bytes and more: "1," of a long list of numbers
- * is 60 times as large as a tree. So there are 15 MiB at most. An object with a megabyte of YAML has half as many values. */
+/* The number of values in a tree of what a handler or a tenant has written. A value takes 112 bytes and
+ * more: "1," of a long list of numbers is 60 times as large as a tree. So there are 15 MiB at most. An
+ * object with a megabyte of YAML has half as many values. */
 #define JSON_BOUNDED_MAX 100000
 /* The same for an object as the API server has it, whose managedFields name each field once more. */
 #define JSON_SERVED_MAX  200000
@@ -47,13 +48,13 @@ static inline cJSON *json_member(const cJSON *object, const char *name) /* NULL 
         return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-/* The text of a member; NULL: it is none, or there is none. Borrowed. */
+/* The text of a member, borrowed; NULL if there is no such member, or it is no text. */
 static inline const char *json_text_of(const cJSON *object, const char *name)
 {
         return cJSON_GetStringValue(json_member(object, name));
 }
 
-/* The text of a member; "": it is none, or there is none. Borrowed. */
+/* The text of a member, borrowed; "" if there is no such member, or it is no text. */
 const char *json_text(const cJSON *object, const char *name);
 
 /* The member of this name. *at is the member that is tried first (begin with NULL); it becomes the one after
@@ -64,9 +65,9 @@ cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at)
  * cJSON_Compare(), which takes twice as long for each level. */
 bool json_equal(const cJSON *a, const cJSON *b);
 bool json_is_number(const cJSON *item);
-/* Rounded to a double; `otherwise`: it is no number. */
+/* The number, rounded to a double; `otherwise` if the item is no number. */
 double json_number(const cJSON *item, double otherwise);
-/* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL:
+/* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL if
  * there is none. Borrowed from the tree. */
 const cJSON *json_find_overflow(const cJSON *item);
 /* The members of an object by name, for objects that may have any number of them. json_names_done() in any case; the

@@ -86,12 +86,12 @@ void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec
  * such loss): up to `first`, and one for each millisecond that the server is away, and `max` at most. As many connections are kept
  * for later requests. Without this call: all. */
 void kube_client_set_at_once(struct kube_client *client, unsigned first, unsigned max);
-/* From now on, nothing but a GET leaves after this time (CLOCK_BOOTTIME): it fails unsent. Nobody can call back what is in flight
- * then, but each such request asks the server (`timeout`) to give it up unless it is done by over_boottime. until 0: no write leaves
- * at all. */
+/* From now on, nothing but a GET leaves after this time (CLOCK_BOOTTIME): it fails unsent. A write that is
+ * in flight then cannot be called back, but asks the server (`timeout`) to give it up unless it is done by
+ * over_boottime. until 0: no write leaves at all. */
 void kube_client_write_until(struct kube_client *client, uint64_t until_boottime, uint64_t over_boottime);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
-/* libcurl is not available, so there will be no answer to anything: whoever asks is told -ELIBACC. The
+/* Called when libcurl is not available: nothing will be answered, and each request fails with -ELIBACC. The
  * callback must not touch the client. */
 void kube_client_on_unusable(struct kube_client *client,
                              void (*on_unusable)(const char *reason, void *userdata), void *userdata);

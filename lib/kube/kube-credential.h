@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What convinces the server of us, and us of the server. */
+/* How a request proves to the server who we are, and checks the server. */
 #include "kube/libcurl.h"
 #include "kube/transfer.h"
 

@@ -24,7 +24,7 @@ enum kube_failure {
         KUBE_FAILURE_COUNT
 };
 
-/* Whose matter a failure is. */
+/* Where the cause of a failure is. */
 enum kube_blame {
         KUBE_BLAME_SERVER, /* the server's, or the network's: it passes, and has nothing to do with the object */
         KUBE_BLAME_RIGHTS,  /* our rights: 401, 403 */
@@ -59,7 +59,8 @@ int kube_error_set(struct kube_error *error, enum kube_failure failure, const ch
         _printf_(3, 4);
 bool kube_error_is_gone(const struct kube_error *error); /* 410, whatever its reason */
 /* The object is not there. A server that does not serve its kind (any more, or yet), and a proxy in front of
- * one, answer 404 as well, but without a Status, or with one that names no object: then nothing is known. */
+ * one, answer 404 as well, but without a Status, or with one that names no object: then it is unknown
+ * whether the object is there. */
 bool kube_error_is_not_found(const struct kube_error *error);
 /* 403 or 404: the server does not answer the question, because we lack the right or a proxy leaves the path
  * out. For questions that we can do without. */
@@ -71,9 +72,8 @@ const char *kube_error_rights_advice(const struct kube_error *error);
 /* The same request may succeed later: the server or the network is to blame, or the credential (401), which
  * is renewed. */
 bool kube_error_is_passing(const struct kube_error *error);
-/* For how long the server wants no requests, in microseconds: 429 and 5xx with Retry-After; 0: it wants
- * no such thing. Other answers may have Retry-After as well (a 409), which concerns only their own
- * request. */
+/* How long the server asks us to wait, in microseconds: 429 and 5xx with Retry-After; 0 if it does not ask.
+ * Other answers may have Retry-After as well (a 409), which concerns only their own request. */
 uint64_t kube_error_wish_usec(const struct kube_error *error);
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret);
 void kube_error_done(struct kube_error *error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * libcurl is loaded by who makes a request, not linked: with the thirty libraries that it brings, OpenSSL
- * among them, it costs each process five milliseconds and more than a megabyte, and a worker whose handlers'
- * answers write nothing never needs it. Included instead of <curl/curl.h>, its functions are called by their
- * names.
+ * libcurl is not linked. A process loads it when it is to make a request: with the thirty libraries that it
+ * brings, OpenSSL among them, it costs each process five milliseconds and more than a megabyte, and a worker
+ * whose handlers' answers write nothing never needs it. Included instead of <curl/curl.h>, its functions are
+ * called by their names.
  */
 #include <curl/curl.h>
 
@@ -44,7 +44,8 @@ extern struct libcurl {
         LIBCURL_FUNCTIONS(LIBCURL_MEMBER)
 } libcurl;
 
-/* But for those with `...`, whose own macros check the types of what is passed: libcurl.c has them. */
+/* The functions without `...`. Those with `...` are in libcurl.c: libcurl has macros for them, which check
+ * the types of what is passed. */
 #define curl_easy_cleanup        libcurl.call_curl_easy_cleanup
 #define curl_easy_init           libcurl.call_curl_easy_init
 #define curl_easy_perform        libcurl.call_curl_easy_perform

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a process must pass on of the API server's answers, because it concerns all processes of the
- * operator. The supervisor hears it and tells the others.
+ * What a process learns from the API server's answers and must pass on, because it concerns all processes of
+ * the operator. The supervisor hears it and tells the others.
  *
  *   401                          REFRESH: the credential is renewed. Once for each credential: one that was
  *                                refused stays refused
@@ -18,6 +18,6 @@
  * last; it belongs to the process. */
 void notice_refused_credential(struct child *child, const struct kube_error *error, uint64_t serial,
                                uint64_t *asked);
-/* The client itself is held back as well. Returns until when (CLOCK_BOOTTIME, microseconds); 0: the answer
- * wants no such thing. */
+/* The client itself is held back as well. Returns until when (CLOCK_BOOTTIME, microseconds); 0 if the answer
+ * does not ask for that. */
 uint64_t notice_throttle(struct child *child, struct kube_client *client, const struct kube_error *error);

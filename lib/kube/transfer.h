@@ -120,7 +120,8 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
 int transfer_bound(struct kube_transfer *transfer, uint64_t now);
 /* Calls on_done, unless it was cancelled. */
 void transfer_finish(struct kube_transfer *transfer, CURLcode code);
-/* The same for one that was never sent: the server wants nothing for its resource before `until`. */
+/* The same for a transfer that was never sent: the server takes no request for its resource before
+ * `until`. */
 void transfer_finish_held(struct kube_transfer *transfer, uint64_t until);
 void transfer_link(struct kube_transfer *transfer);
 void transfer_unlink(struct kube_transfer *transfer);

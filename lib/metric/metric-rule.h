@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What metrics of handlers may be called, and how labels and bounds are written. A worker asks to tell the handler's author
- * what is wrong; the supervisor asks again, as a worker reads what strangers have written.
+ * The rules for names of handlers' metrics, and how labels and bounds are written. A worker checks them to
+ * tell the handler's author what is wrong. The supervisor checks them again, because a worker reads foreign
+ * input.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,10 +17,10 @@
 #define METRIC_LABELS_SIZE 512 /* of all labels, as they are written */
 #define METRIC_BUCKETS_MAX 30
 
-/* Why it may not be called so; NULL: it may. */
+/* Why a metric may not have this name; NULL if it may. */
 const char *metric_name_problem(const char *name, enum metric_action action);
 const char *metric_label_problem(const char *name);
-/* Appends `name="value"` with the escapes of the text format, and a comma where something stands before it. */
+/* Appends `name="value"` with the escapes of the text format, after a comma if the text is not empty. */
 void metric_label_write(struct text *out, const char *name, const char *value);
 /* Whether the text is a list of labels as metric_label_write() makes it, within the bounds. */
 bool metric_labels_are_right(const char *labels);

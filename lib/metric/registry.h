@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Metrics of handlers, as they are shown beside the operator's own. All is bounded: what would be one too many is dropped, and
- * the caller tells of it. Watches share the room equally, so that none takes the place of another. A name means one thing,
- * whichever watch uses it: with another action, or other buckets, it is dropped. It is free again when nothing is left of it.
+ * Metrics of handlers, as they are shown beside the operator's own. All is bounded: what would be one too
+ * many is dropped, and the caller reports that. Watches share the room equally, so that none takes the place
+ * of another. A name means one thing, whichever watch uses it: with another action, or other buckets, it is
+ * dropped. It is free again when nothing is left of it.
  */
 #include "base/text.h"
 #include "ipc/message.h"
 
-/* Of all watches together; a watch has its share of them, or at least so many. */
+/* The bounds of all watches together (MAX), of which each watch has an equal share, but at least MIN. */
 #define REGISTRY_FAMILIES_MAX 200
 #define REGISTRY_FAMILIES_MIN 10
 #define REGISTRY_SAMPLES_MAX  10000 /* lines; a histogram has one for each bucket, and three more */

@@ -32,12 +32,12 @@ enum hashed {
         HASHED_EVENT,
 };
 
-/* Before all others, once in the life of a process. -EPROTO: that is no key. */
+/* Must be called before the other functions, once in the life of a process. -EPROTO: that is no key. */
 int keyed_hash_begin(const void *key, size_t size);
 struct siphash keyed_hash_of(enum hashed hashed);
-/* Parts are told apart: "a" and "bc" are not "ab" and "c". */
+/* Parts are kept apart: "a" and "bc" are not "ab" and "c". */
 void keyed_hash_add(struct siphash *hash, const void *bytes, size_t size);
 /* Adds the bytes and returns the hash of all that was added, never 0. */
 uint64_t keyed_hash_end(struct siphash hash, const void *bytes, size_t size);
-/* Tells keys apart, and nothing about them. */
+/* A number by which two keys can be told apart, and that reveals nothing about them. */
 uint64_t keyed_hash_key_name(void);

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "object/scan.h"
 
-/* Where the search for the end of one value stands. Zeroed: at its first byte. */
+/* The progress of a search for the end of one value. Zeroed: at the value's first byte. */
 struct value_cursor {
         size_t position; /* next byte to look at, from the value's start */
         size_t depth;

@@ -20,9 +20,9 @@ struct cgroup_delegation {
 };
 
 /* Looks whether a group is delegated to this process, and takes it: moves this process into its group
- * "supervisor", turns the controllers on, and ends and removes groups that a former life has left. Asked
- * again by the same process (a reload), the result is the same. limits: there are some that need it. Never
- * fails: `why` says what is missing. */
+ * "supervisor", turns the controllers on, and ends and removes groups that a former life has left. A second
+ * call in the same process (a reload) has the same result. limits: whether there are some that need it.
+ * Never fails: `why` says what is missing. */
 void cgroup_take(bool limits, struct cgroup_delegation *ret);
 void cgroup_delegation_done(struct cgroup_delegation *delegation);
 
@@ -37,7 +37,7 @@ int64_t cgroup_memory_kills(void);
 int cgroup_make(const char *folder, const char *name, char **ret_path);
 int cgroup_open(const char *group, const char *file, int flags); /* or a negative errno */
 int cgroup_write(const char *group, const char *file, const char *value);
-/* The number behind `key` ("oom_kill 3"), or the whole file's (key NULL); -1 when there is none. */
+/* The number after `key` ("oom_kill 3"), or the whole file's (key NULL); -1 when there is none. */
 int64_t cgroup_read(const char *group, const char *file, const char *key);
 /* Everything in it gets SIGKILL, also what is being forked. */
 int cgroup_kill(const char *group);

@@ -9,6 +9,6 @@
 #define KEPT_ID_SIZE 33 /* 32 digits */
 
 int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_ID_SIZE]);
-/* -ENOENT: it is lost, or that was no id. Owned by the caller. */
+/* -ENOENT: the text is lost, or `id` is invalid. Owned by the caller. */
 int kept_read(const char *folder, const char *id, char **ret);
 void kept_drop(const char *folder, const char *id);

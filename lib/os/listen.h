@@ -10,6 +10,6 @@
 int listen_open(const char *where, bool kept, char **ret_socket_path, struct error *error);
 
 /* A socket that does not listen, but keeps the port: while it is open only listen_open() of the same user gets it (SO_REUSEPORT
- * of socket(7)), so nobody takes it between two lives of who listens there. Or a negative errno: -EADDRINUSE if somebody has the
- * port, -EAFNOSUPPORT for a Unix socket. */
+ * of socket(7)), so nobody takes it while the process that listens there restarts. Or a negative errno:
+ * -EADDRINUSE if somebody has the port, -EAFNOSUPPORT for a Unix socket. */
 int listen_keep(const char *where);

@@ -46,9 +46,9 @@ struct slot_view {
         char key[SLOT_KEY_MAX], uid[SLOT_UID_MAX];
 };
 
-/* For another writer: what the last one has left in it is gone. */
+/* Clears a slot for its next writer: what the last one has left in it is gone. */
 int slots_clear(const struct slots *slots, size_t index);
-/* -ENOENT: its writer is at nothing, or what it says cannot be believed. */
+/* -ENOENT: the writer works on no object, or the slot's content is invalid. */
 int slots_look(const struct slots *slots, size_t index, struct slot_view *ret);
 
 /* The writer's side. slot may be NULL everywhere: then nothing is noted. */
@@ -68,13 +68,13 @@ static inline void slot_set(struct slot *slot, enum slot_stage stage, const char
         if (!slot || key_size > SLOT_KEY_MAX || uid_size > SLOT_UID_MAX)
                 return;
         slot_clear(slot);
-        /* Nothing below may be seen before the slot is idle. */
+        /* The slot must be seen idle before anything below is seen. */
         atomic_thread_fence(memory_order_release);
         memcpy(slot->key, key, key_size);
         memcpy(slot->uid, uid, uid_size);
         slot->key_size = (uint32_t)key_size;
         slot->uid_size = (uint32_t)uid_size;
         atomic_store_explicit(&slot->state, SLOT_VERSION | stage, memory_order_release);
-        /* Nor may what follows be done before it is set. */
+        /* The slot must be set before anything that follows is done. */
         atomic_signal_fence(memory_order_seq_cst);
 }

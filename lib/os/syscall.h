@@ -20,17 +20,18 @@ int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */
 /* waitpid(pid, status, WNOHANG): the pid reaped, 0 when none is ready, -ECHILD when there is none at all. */
 pid_t sys_reap(pid_t pid, int *ret_status);
 int sys_close_from(int first); /* close_range(first, ~0) */
-/* From CLOCK_BOOTTIME `at_usec` on this process does not live: the kernel kills it, also while it is stopped or hangs. Another
- * call moves the time. What it has started is ended by its parent-death signal. */
+/* The kernel kills this process at CLOCK_BOOTTIME `at_usec`, also while it is stopped or hangs. Another call
+ * moves the time. What it has started is ended by its parent-death signal. */
 int sys_die_at(uint64_t at_usec);
 int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
-/* The signal comes when our parent dies, who is the other end of this socket. -ESRCH: it has died already.
+/* The signal comes when our parent dies, which has the other end of this socket. -ESRCH: it has died
+ * already.
  */
 int sys_follow_parent(int fd, int signal);
 int sys_set_subreaper(void);
 int sys_set_not_dumpable(void);
 /* This process and all that it starts have a new, empty session keyring instead of the one that they inherit. -EOPNOTSUPP where
- * keys are not to be had, as in most containers: then there is none of others' either. */
+ * keys are not to be had, as in most containers: then there is none to inherit either. */
 int sys_leave_session_keyring(void);
 /* Keeps these rights in this process: programs that it starts may neither become another user nor signal
  * processes of others. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The control group of one program and everything it starts: a folder, and what the kernel says in it; and
- * what the kernel says of a single process. */
+/* The control group of one program and everything it starts: a folder, and the kernel's figures in it; and
+ * the kernel's figures of a single process. */
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -13,10 +13,10 @@ int group_new(const struct process_options *options, char **ret);
 /* Sets the limits whose controllers are available. */
 int group_limit(const char *group, const struct process_limits *limits, unsigned controllers);
 void group_kill(const char *group);
-/* Replaces what the group knows better: everything that ever was in it. */
+/* Replaces figures by those of the group, which count everything that ever was in it. */
 void group_usage(const char *group, struct process_usage *usage);
 enum process_memory_end group_memory_end(const char *group);
-/* Removes it, as far as nobody is in it; NULL is allowed. */
+/* Removes the group, if it has no process; NULL is allowed. */
 void group_free(char *group);
 
 struct process_usage usage_of(const struct rusage *usage); /* of a process that was reaped */
@@ -24,6 +24,7 @@ struct process_usage usage_of(const struct rusage *usage); /* of a process that 
 uint64_t usage_memory(pid_t pid); /* bytes, now */
 uint64_t usage_cpu(pid_t pid);    /* usec, with the children that it has waited for */
 uint64_t usage_peak(pid_t pid);   /* bytes, the most it ever had */
-/* How often it has ended something of all that we are part of for lack of memory, as known for no longer
- * than that: at the end of one run it was asked, and the next one begins at once. Negative: not known. */
+/* How many processes the kernel has ended for lack of memory in the group that this process is in; negative
+ * if it does not report that. The number may be `usec` old, so that the end of one run and the begin of the
+ * next ask the kernel once. */
 int64_t usage_memory_kills(uint64_t usec);

@@ -18,7 +18,7 @@ struct process {
         sd_event_source *source[STREAMS];
         sd_event_source *sweep;
         sd_event_source *timer; /* the timeout, then the time until KILL */
-        /* A pipe of one that serves is broken: it is of no use any more. */
+        /* A pipe of a process that serves is broken: the process is of no use any more. */
         void (*on_broken)(struct process *process);
         uint64_t listen_at;    /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
         uint64_t timeout_at;   /* CLOCK_MONOTONIC; 0 if there is none */

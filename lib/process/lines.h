@@ -18,6 +18,6 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size);
 /* Stops in front of the first line that begins with a brace, white space aside. Returns how many bytes it
  * took: all of them if there is none. */
 size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size);
-void lines_finish(struct lines *lines); /* tells what had no newline, and how many were dropped */
-void lines_renew(struct lines *lines);  /* tells how many were dropped; the bounds begin again */
+void lines_finish(struct lines *lines); /* reports what had no newline, and how many were dropped */
+void lines_renew(struct lines *lines);  /* reports how many were dropped; the bounds begin again */
 void lines_done(struct lines *lines);

@@ -4,7 +4,7 @@
  * One program (a handler, a plugin) and everything it starts. Its stdin is fed and its outputs are read
  * without waiting; it has a process group of its own, and where its parent is a subreaper nothing it starts
  * escapes: setsid and double forks end up as our children. It is over only when no descendant is left. While
- * it lives it and what is below it are spared when another one is cleaned up.
+ * it lives, it and its descendants are spared when another program is cleaned up.
  */
 #include <systemd/sd-event.h>
 
@@ -35,9 +35,9 @@ struct process_usage {
         uint64_t cpu_usec, memory_peak;
 };
 
-/* Each 0 if there is none. Where no control group holds them, memory is a limit to the data of each process
- * (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and user_pids
- * stands for pids (RLIMIT_NPROC). */
+/* Each is 0 if there is no limit. Where no control group holds them, memory is a limit to the data of each
+ * process (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and
+ * user_pids stands for pids (RLIMIT_NPROC). */
 struct process_limits {
         uint64_t memory;    /* bytes */
         uint64_t pids;      /* processes and threads */
@@ -92,8 +92,8 @@ struct process_options {
         void *userdata;
 };
 
-/* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). With `user`, the result tells
- * what is known of the program alone: that user may keep its start waiting. */
+/* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). With `user`, errors of
+ * the program itself are in the result alone, because that user may delay its start. */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* The resources that it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);

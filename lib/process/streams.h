@@ -5,12 +5,12 @@
 
 /* More for its stdin; only with on_output. `more` is taken over. */
 int process_write(struct process *process, struct text *more);
-/* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
+/* Logs a line of its stdout like those of stderr: on_line gets it, cleaned. */
 void process_log(struct process *process, const char *line, size_t size);
 /* The next output belongs to another run: lines of this run that were left out are reported, and the bounds
  * begin again. */
 void process_next_run(struct process *process);
-/* What it has said by now is not about what comes, and explains no failure of that. */
+/* Forgets the last line of its output, which explains no failure of a later request. */
 void process_forget_last_line(struct process *process);
 
 /* ---- for process.c. which: STDIN, STDOUT or STDERR (internal.h). */

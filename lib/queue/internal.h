@@ -66,7 +66,7 @@ struct entry {
         bool answered;        /* while it is running: see queue_answered() */
         bool has_token;       /* likewise: taken from the bucket of its watch */
         uint8_t behind;       /* runs in a row that ended so */
-        enum queue_line line; /* the ready list of its tenant in which it stands */
+        enum queue_line line; /* the ready list of its tenant that it is in */
         char key[];
 };
 
@@ -76,10 +76,10 @@ struct entry_list {
 
 /*
  * All keys of a namespace in a watch; of a kind without namespaces, all keys of the watch. It is there while
- * one of its keys is not at rest. Tenants that have something in a line stand in the ring of that line, and
- * the first one has the next turn. In the ring of LINE_NORMAL stand those that have something in LINE_BEGUN,
- * too: that is a line of its own only while the watch is paused.
- * A tenant with delayed keys stands in the queue's heap, by the first of them.
+ * one of its keys is not at rest. Tenants that have something in a line are in the ring of that line, and
+ * the first one has the next turn. The ring of LINE_NORMAL also has those with something in LINE_BEGUN: that
+ * is a line of its own only while the watch is paused. A tenant with delayed keys is in the queue's heap, by
+ * the first of them.
  */
 struct tenant {
         struct table_node node;
@@ -172,8 +172,8 @@ struct entry *entry_table_find(const struct queue *queue, unsigned watch, const 
 int entry_table_insert(struct queue *queue, struct entry *entry);
 void entry_table_remove(struct queue *queue, struct entry *entry);
 
-/* The entry of the same object in another watch of its kind than `own`, the first one from *watch on; NULL:
- * none. */
+/* The entry of the same object in another watch of its kind than `own`, the first one from *watch on; NULL
+ * if there is none. */
 struct entry *next_twin(const struct queue *queue, unsigned own, const char *key, unsigned *watch);
 bool twin_runs(const struct queue *queue, const struct entry *entry);
 
@@ -210,7 +210,7 @@ struct entry *suspect_next(const struct queue *queue); /* NULL if none may run *
 bool suspect_goes_first(struct queue *queue, const struct entry *suspect, uint64_t now);
 
 /* lib/queue/rate.c */
-/* What goes on with what had begun needs none, nor does what only takes our finalizer off or puts it on. */
+/* A run that goes on needs no token, nor does one that only takes our finalizer off or puts it on. */
 bool work_needs_token(const struct work *work);
 void rate_look(struct queue *queue, uint64_t now); /* which buckets are empty now */
 /* A run begins, and takes its token if it needs one. */

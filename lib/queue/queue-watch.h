@@ -13,10 +13,9 @@ void queue_pause(struct queue *queue, unsigned watch, bool paused);
 
 /* Until the watch is cleared, none of its keys is picked, not even urgent ones; runs in flight go on. */
 void queue_close(struct queue *queue, unsigned watch);
-/* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
- * further calls. Its number may then serve another watch, which is
- * neither closed nor paused. */
+/* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that further
+ * calls are needed. Its number may then serve another watch, which is neither closed nor paused. */
 int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
-/* Something is known of this object in one watch: where it has left another watch of its kind, and waits there
- * until this one has it, it looks again at once. */
+/* This watch has learned something of the object. Runs of other watches of its kind that the object has
+ * left, and that wait until this one has it, become due at once. */
 void queue_hurry_twins(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);

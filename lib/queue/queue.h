@@ -121,7 +121,7 @@ void queue_answered(struct queue *queue, uint64_t run);
 void queue_handler_ran(struct queue *queue, unsigned watch, uint64_t run, bool handler_ran, uint64_t now);
 /* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
 int queue_return(struct queue *queue, uint64_t run, uint64_t now);
-/* The deletion that is pending for a key's UID is none any more; false: there was none. */
+/* Drops the pending deletion of a key's UID; false if there is none. */
 bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
                          uint64_t *ret_sequence);
 /* The object exists after all: its pending deletion is dropped, and if a worker has it, it does not come back,

@@ -4,7 +4,7 @@
 #include "queue/queue.h"
 
 /* How often runs of the watch that ask its handler may begin: up to `burst` at once, and one more each `interval_nsec`.
- * interval_nsec 0: no limit. Whatever else is done to the watch, it stays. */
+ * interval_nsec 0: no limit. The limit stays, whatever else is done to the watch. */
 void queue_set_rate(struct queue *queue, unsigned watch, uint64_t interval_nsec, unsigned burst);
 
 /* How often the handler of a watch may run. */

@@ -2,11 +2,11 @@
 #pragma once
 /*
  * The dirty index: keys that are not announced yet, in the order in which they became dirty, and namespaces
- * in turns: 10,000 keys of one do not stand before one key of another. One entry for the update of a key, one for
+ * in turns: 10,000 keys of one do not hold up one key of another. One entry for the update of a key, one for
  * each UID of it that was deleted or unselected, or owns what has changed. A key marked twice keeps its
- * place with the newest data, but for what an owner owns: there it keeps all versions ("10.-15"), as many as there is room
- * for, or none. The end of an object stands before the update of the next object of that
- * name. 0 or a negative errno; writes go into the writer's transaction.
+ * place with the newest data, but for what an owner owns: there it keeps all versions ("10.-15"), as many as
+ * there is room for, or none. The end of an object comes before the update of the next object of that name.
+ * 0 or a negative errno; writes go into the writer's transaction.
  */
 #include "ipc/message.h"
 

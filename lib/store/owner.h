@@ -18,7 +18,7 @@ int store_visit_owned(struct store *store, const char *uid, const char *prefix, 
 
 /* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
-/* About how much those would be, of which nothing is read: how many records, and their bytes. */
+/* About how many records those are, and their bytes; no record is read. */
 #define EXTENT_NAMESPACE_SIZE 64 /* a namespace has at most 63 bytes */
 struct store_extent {
         size_t count, bytes;

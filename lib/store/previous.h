@@ -6,8 +6,8 @@
  * is left here by a run whose end was never recorded is not mistaken for it.
  *
  * <folder>/kept/1/data.mdb, mode 0600, LMDB without syncs: it survives the death of every process, not a power loss. The
- * supervisor removes a folder that cannot be trusted (supervisor/folders/previous-folder.h); what a worker finds damaged it
- * begins anew, as a whole. 0 or a negative errno.
+ * supervisor removes a folder that cannot be trusted (supervisor/folders/previous-folder.h); a worker that
+ * finds damage begins the whole file again. 0 or a negative errno.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct previous;
 /* size_max: bytes that all objects may take; the file takes up to 4 MiB more. */
 int previous_open(const char *folder, uint64_t size_max, struct previous **ret);
 void previous_close(struct previous *previous); /* NULL is ignored */
-/* false: it was removed, or another worker has begun it anew; what is open is of no use any more. */
+/* false: it was removed, or another worker has begun it again; what is open is of no use any more. */
 bool previous_is_current(const struct previous *previous);
 /* Puts aside and removes what is damaged. */
 int previous_begin_anew(const char *folder);

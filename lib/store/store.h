@@ -15,8 +15,8 @@
  * questions (key NUL uid: an absence that a GET must explain), buried ("namespace/" -> bytes of contents of its
  * tombstones), meta (with one position a stream). Every
  * record carries XXH3 checksums, of what it is about and of the JSON; what has a wrong one is never given to
- * anyone: -EBADMSG, and the writer rebuilds. Each table as a whole has a sum, which tells of records that
- * damage has hidden.
+ * anyone: -EBADMSG, and the writer rebuilds. Each table as a whole has a sum, which shows that damage has
+ * hidden records.
  */
 #include "base/error.h"
 #include "ipc/message.h"
@@ -30,7 +30,7 @@ struct store;
 bool resource_version_less(const char *a, const char *b);
 
 /* ---- writer (the watcher). Opening takes a lock on the folder: -EBUSY when another process writes. A store
- * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) tells, with the
+ * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) reports that, with the
  * reason in *error. */
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error);
 /* The same with a maximum size in bytes (0: unbounded); writes beyond it fail with -ENOSPC. */

@@ -6,7 +6,8 @@
  * library of its own: the supervisor marks stores and links no LMDB.
  */
 
-/* why: one line, told when the store is rebuilt. 0, or a negative errno: then it will be opened as it is. */
+/* why: one line, which is reported when the store is rebuilt. 0, or a negative errno: then the store will be
+ * opened as it is. */
 int store_suspect_mark(const char *folder, const char *why);
 /* The reason is owned by the caller. -ENOENT: there is no mark. */
 int store_suspect_read(const char *folder, char **ret_why);

@@ -39,8 +39,8 @@ int store_touch(struct store *store, const char *key, uint64_t mark); /* sets th
 void store_expect_order(struct store *store);
 int store_remove(struct store *store, const char *key);
 /* Moves the object to the tombstones under its UID (last known state kept); json may be replaced by a newer
- * last state. STORE_BURIED_ALONE: without any, as the contents of tombstones, of this namespace or of all, have
- * no more room (buried.h). */
+ * last state. STORE_BURIED_ALONE: without a last state, because there is no more room for contents of
+ * tombstones of this namespace, or of all (buried.h). */
 #define STORE_BURIED_ALONE 1
 int store_bury(struct store *store, const struct store_object *last);
 int store_tombstone_remove(struct store *store, const char *key, const char *uid);

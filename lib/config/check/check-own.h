@@ -9,5 +9,5 @@ void own_watch_complete(struct reader *reader, yaml_node_t *node, const char *pa
                         struct config_watch *watch);
 /* Once all files are read: sets the namespaces and names of their objects, which contain the operator's name. */
 void check_own_objects(struct reader *reader);
-/* Likewise: `replicas`, whose Leases are the operator's own as well. */
+/* Likewise for `replicas`, whose Leases are the operator's own as well. */
 void check_replicas(struct reader *reader);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Checks that other programs of ours make. libjq, GnuTLS and readers of credentials are nothing for a process that must
- * stay small and must not fall: reconciled-jq, reconciled-gateway and reconciled-credential are asked, which takes some
- * milliseconds. Before the start and before a reload: what is wrong is a mistake like any other.
+ * Checks that other programs of ours make. A process that must stay small and must not crash loads neither
+ * libjq nor GnuTLS nor readers of credentials: it asks reconciled-jq, reconciled-gateway and
+ * reconciled-credential, which takes some milliseconds. It asks before the start and before a reload, so
+ * what they find is a mistake like any other.
  */
 #include "config/config.h"
 #include "config/internal.h"

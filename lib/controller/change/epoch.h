@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The epoch of a watch: within one, a change with a higher resourceVersion came later. Another one begins when
- * the server's database was restored, and with a store that begins with a list: then nobody knows whether the
- * database was restored before.
+ * the server's database was restored, and with a store that begins with a list: then it is unknown whether
+ * the database was restored before.
  */
 #include "controller/controller.h"
 

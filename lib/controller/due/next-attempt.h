@@ -9,8 +9,8 @@
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
 
 uint64_t retry_delay(struct controller *controller, const struct config_watch *config, uint64_t attempts);
-/* A little longer, so that not all come at once. */
+/* A little longer than `held_usec`, so that not all runs come at once. */
 uint64_t held_delay(struct controller *controller, uint64_t held_usec);
 uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to 610 */
-/* The ledger's time; that in `row`, where it serves as well. */
+/* The time of the next resync, by the ledger's clock; the time in `row`, where that serves as well. */
 uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now);

@@ -4,9 +4,9 @@
 #include "controller/controller.h"
 
 int push_item(struct watch *watch, struct queue_item item, uint64_t delay_usec);
-/* What the ledger owes an object. Priority, urgency and reason are the item's. */
+/* Pushes what the ledger owes an object. Priority, urgency and reason are the item's. */
 int push_row(struct watch *watch, const struct ledger_row *row, struct queue_item item, uint64_t delay_usec);
-/* A change. row: the ledger's of this object, or NULL. */
+/* Pushes a change. row: the ledger's row of this object, or NULL. */
 int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                 const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec);
 
@@ -15,8 +15,9 @@ int change_push(struct watch *watch, const struct record_change *change, enum ch
 /* Updates the queue: none of the watch's runs begins while it is paused, waits for owned objects, for `startup`
  * or for a credential, or while the operator is uninstalled. Must be called when one of these has changed. */
 void pause_apply(struct watch *watch);
-/* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
- * none. Until then no run of `parent` begins: a handler would take missing objects for deleted ones. */
+/* The first watch of an owned or related kind that is served and whose objects are not all known yet; NULL
+ * if there is none. Until then no run of `parent` begins: a handler would take missing objects for deleted
+ * ones. */
 const char *owned_awaited(const struct watch *parent);
 /* The watch of `startup`, whose handler has not succeeded in this start of the operator; NULL if there is none, or it has. */
 const char *startup_pending(const struct controller *controller);

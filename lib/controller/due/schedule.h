@@ -9,10 +9,11 @@
  */
 #include "controller/controller.h"
 
-/* Its object was announced: it has a row from now on. row: NULL if it has none yet. The caller then asks what is due (due_arm()),
- * as after schedule_begin(). -ENOMEM, or a ledger's error. */
+/* The watch's object was announced, and has a row from now on. row: NULL if it has none yet. The caller then
+ * asks what is due (due_arm()), as after schedule_begin(). -ENOMEM, or a ledger's error. */
 int schedule_found(struct watch *watch, const struct record_change *change, const struct ledger_row *row);
-/* The watch is in sync, for the first time in its life: what the configuration says now, and the start, count. Likewise. */
+/* The watch is in sync for the first time in its life: its row is planned by the present configuration and
+ * by this start. The caller then asks what is due, likewise. */
 int schedule_begin(struct watch *watch);
 /* A row that is planned has its time. Returns whether it is to run; if not, *row says for which other time it waits. */
 bool schedule_take(struct watch *watch, struct ledger_row *row);
@@ -25,5 +26,6 @@ int schedule_returned(struct watch *watch, struct ledger_row *row);
  * follow then. */
 bool schedule_ended(struct watch *watch, struct ledger_row *row, const struct message_done *done,
                     bool first);
-/* Plans anew when somebody has set the clock since it was last called. Returns whether rows may be due at other times now. */
+/* Plans again if somebody has set the clock since the last call. Returns whether rows may be due at other
+ * times now. */
 bool schedule_see_clock(struct controller *controller);

@@ -8,6 +8,6 @@ int watch_refused(struct watch *watch, const struct message_done *done, uint64_t
 void refusal_fatal(struct watch *watch);
 void refusal_written(struct watch *watch,
                      const char *key); /* to the object of this key, or to what belongs to it */
-/* This object is no witness any more. */
+/* Takes the refusal for over, if this object is the one that was refused. */
 void refusal_forget(struct watch *watch, const char *key, const char *uid);
 void refusal_free(struct watch *watch);

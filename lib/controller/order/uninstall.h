@@ -6,7 +6,7 @@
 int uninstall_load(struct controller *controller); /* before the first watcher is up */
 int uninstall(struct controller *controller, uint64_t user);
 int uninstall_cancel(struct controller *controller, uint64_t user); /* the caller then begins again */
-/* An object that a watcher announces, in the place of everything else that it would mean. */
+/* Takes an object that a watcher announces; nothing else follows from the announcement. */
 int uninstall_take(struct watch *watch, const struct record_change *change);
 int uninstall_swept(struct watch *watch,
                     const struct message_swept *swept); /* all were announced; -ENOMEM */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The insides of an open ledger. Only the files of lib/ledger include this. Three rooms stand on each other,
- * and below the files that others call:
+ * The insides of an open ledger. Only the files of lib/ledger include this. Three rooms build on each other,
+ * and the files that others call build on them:
  *
  *   database/  the file: columns, SQL, schema, checksums, checkpoints
  *   row/       a row, and rows in memory

@@ -34,7 +34,7 @@ int ledger_prepare(struct ledger *ledger, const char *question, const char *watc
                    const char *uid, sqlite3_stmt **ret);
 int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement); /* runs it once, and frees it */
 
-/* Visits the rows that a statement finds, which selects ROW_SELECTED; at most `limit`. The page is copied
+/* Visits the rows that a statement finds, at most `limit`. It must select ROW_SELECTED. The page is copied
  * before the first call, so the visitor may write rows. Resets the statement. Returns how many rows were
  * found, or a negative errno: of the database, or the visitor's. */
 int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One row: what is known of one object of a watch, by key and UID. The columns and their units stand in
+ * One row: what is known about one object of a watch, by key and UID. The columns and their units are in
  * lib/ledger/database/columns.h. Texts are never NULL in a row that the ledger gives; NULL reads as "" in a
  * row that it takes. A row that is owned ends with ledger_row_done().
  */
@@ -16,7 +16,8 @@ struct ledger_row {
         LEDGER_STATE(LEDGER_SMALL)
 };
 
-/* In failed_fingerprint: that of the content which is announced first. Over which one another replica crashed is not known here. */
+/* In failed_fingerprint: the content that is announced first counts as that of the failed attempt. It is
+ * used when another replica has crashed over the object, as that replica's content is unknown here. */
 #define FINGERPRINT_FIRST UINT64_MAX
 
 /* How a row's last run ended, for people. The texts are borrowed; "" and 0 where nothing is known. */
@@ -57,8 +58,8 @@ struct row_index row_index(const struct ledger_row *row);
 bool row_index_is_same(const struct row_index *a, const struct row_index *b);
 
 /*
- * Reading the row on which a statement stands that selects ROW_SELECTED. Texts are borrowed from the
- * statement until its next step. 0; -EBADMSG: the checksum is wrong; -ENOMEM.
+ * Reads the present row of a statement that selects ROW_SELECTED. Texts are borrowed from the statement
+ * until its next step. 0; -EBADMSG: the checksum is wrong; -ENOMEM.
  */
 int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret);
 /* The same without key and UID, and with the stored checksum. */

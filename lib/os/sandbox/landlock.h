@@ -9,4 +9,4 @@
  * with NULL; what does not exist is left out. A folder, not a file, is what still counts when a file has been
  * replaced. -EOPNOTSUPP: the kernel has none, or whoever started us forbids it. */
 int landlock_restrict(const char *const *writes, const char *const *reads);
-bool landlock_exists(void); /* false: that would be -EOPNOTSUPP */
+bool landlock_exists(void); /* false: landlock_restrict() would return -EOPNOTSUPP */

@@ -18,8 +18,8 @@ bool disk_has_room(int fd, uint64_t size);
 int environment_commit(struct store *store, MDB_txn *transaction); /* the transaction is over */
 
 /* The file CURRENT: the generation (0 when there is none yet) and how far its content is to be trusted:
- * CURRENT_CLEAN, or the boot in which it is being written. It is looked at before LMDB opens anything: what
- * a power loss leaves behind is not to be walked through. current_write waits for the disk. */
+ * CURRENT_CLEAN, or the boot in which it is being written. It is read before LMDB opens anything, because
+ * LMDB must not walk through what a power loss leaves. current_write waits for the disk. */
 #define CURRENT_STATE_SIZE 40
 #define CURRENT_CLEAN      "clean"
 int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CURRENT_STATE_SIZE]);
