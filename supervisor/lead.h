@@ -22,7 +22,7 @@
 int lead_begin(struct supervisor *supervisor);
 /* At the beginning of each turn, before anything is heard. */
 void lead_see_time(struct supervisor *supervisor);
-/* Of the lease process. -EPROTO. */
+/* Takes a message of the lease process. -EPROTO. */
 int lead_take(struct supervisor *supervisor, const struct message_lease *lease);
 /* Gives the lead to another replica ("": any) by a restart in place. -EBUSY: we do not lead; -ECANCELED: the configuration
  * cannot be read, and `why` says it. */

@@ -51,7 +51,7 @@ struct child_slot *child_gateway(const struct supervisor *supervisor); /* NULL i
 bool workers_gone(const struct supervisor *supervisor);
 bool children_gone(const struct supervisor *supervisor); /* all but the lease process, which goes last */
 
-/* Tells the channel and the controller, too. */
+/* Sets the state, also for the channel and the controller. */
 void child_set_state(struct child_slot *child, enum child_state state);
 /* The child is told to end, and CHILD_STOPPING; grace: for the runs of a worker. */
 void child_stop(struct child_slot *child, uint64_t grace_usec);

@@ -10,6 +10,7 @@ struct child_slot;
 struct supervisor;
 
 int configure_child(struct child_slot *child); /* sends it; negative errno */
-/* Whether the children can be told of it: -EMSGSIZE, -EINVAL (text that is no UTF-8), -ENOMEM. */
+/* Whether the configuration can be sent to the children: -EMSGSIZE, -EINVAL (text that is no UTF-8),
+ * -ENOMEM. */
 int configure_can_tell(const struct supervisor *supervisor, const struct config *config,
                        struct error *error);

@@ -22,5 +22,5 @@ int doubtful_release(struct watch *watch, const char *key);
 struct supervisor;
 struct worker;
 
-/* All that are new, to this worker; once in a life. Negative errno. */
+/* Sends all new Events to this worker; once in a life. Negative errno. */
 int crash_events_send(struct supervisor *supervisor, struct worker *worker);

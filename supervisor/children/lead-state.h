@@ -53,7 +53,7 @@ void lasting_is_due(
 uint64_t lasting_order(struct supervisor *supervisor);
 
 bool lead_is_due(const struct child_slot *child); /* the child runs also while another replica leads */
-/* To a worker that is ready, before its first RUN; and to the lease process. */
+/* Sends the lead to a worker that is ready, before its first RUN; and to the lease process. */
 void lead_tell(const struct child_slot *child);
 /* All children but the lease process are reaped. Returns whether its end is to be waited for: it is told to release the lead, or,
  * if not all that we started is proven to be gone, killed: then the lease runs out. */

@@ -7,7 +7,7 @@
 
 struct supervisor;
 
-/* Starts the spawner, and gives up for good to start anything else. Negative errno. */
+/* Starts the spawner, and gives up for good the right to start anything else. Negative errno. */
 int supervisor_close_in(const struct supervisor *supervisor);
 /* A process was reaped: how it ended, in words: "was killed by signal KILL, by the kernel ...". */
 void describe_exit(struct supervisor *supervisor, int status, char *buffer, size_t size);

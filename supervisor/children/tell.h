@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Messages that go to several children: credentials, and a server's wish to be left alone. */
+/* Messages that go to several children: credentials, and a server's request to wait. */
 #include "ipc/message.h"
 
 struct child_slot;

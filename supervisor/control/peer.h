@@ -33,7 +33,7 @@ struct control_peer {
         struct pending_answer pending;
 };
 
-/* What is sent is the answer: nothing is pending then. */
+/* Sends the answer: nothing is pending then. */
 int peer_send(struct control_peer *peer, const struct text *document);
 int peer_send_done(struct control_peer *peer); /* {} */
 int peer_refuse(struct control_peer *peer, const char *error);
@@ -41,7 +41,7 @@ int peer_refuse(struct control_peer *peer, const char *error);
 int peer_await(struct control_peer *peer, int (*try)(struct control_peer *peer, enum answer_try when),
                uint64_t usec);
 void peers_try(struct supervisor *supervisor, enum answer_try when);
-/* Somebody waits for the record to have an order. That takes some seconds at most. */
+/* Whether a peer waits until the leader record has its order. That takes some seconds at most. */
 bool peers_await_record(const struct supervisor *supervisor);
 
 /* The list of all is in the order in which they were last heard. */

@@ -2,7 +2,8 @@
 #pragma once
 /*
  * The last runs of objects, for `reconciledctl history` and `explain`: those that wrote to children, that failed, or
- * that succeeded after failures. Others are as good as none, and many: of them the row of the object has the last.
+ * that succeeded after failures. Other runs are many, and tell nothing; the row of the object has the last
+ * of them.
  */
 #include "base/text.h"
 #include "controller/controller.h"
@@ -22,6 +23,6 @@ void history_write_run(const struct ledger_run *run, struct text *json);
 int history_write_more(const struct supervisor *supervisor, const char *watch, const char *key,
                        const char *uid, uint64_t ended_realtime, struct text *json);
 /* Members of an object whose run waits for children: waitsFor, the words of when that began ("": they are unknown), and
- * waitsUntil. Of any other, nothing. */
+ * waitsUntil. For any other object, no member. */
 void history_write_wait(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
                         struct text *json);

@@ -10,7 +10,7 @@ struct supervisor;
 int status_write(struct supervisor *supervisor, struct text *json); /* negative: no memory, or no ledger */
 /* Parts of it, each with a comma after it (base/text.h). */
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
-/* With this run of it; NULL: with the one whose handler is at work. */
+/* Writes a worker with this run of it; NULL: with the one whose handler is at work. */
 void status_write_worker(const struct supervisor *supervisor, size_t index, const struct assignment *given,
                          struct text *json);
 /* An object in trouble. */

@@ -15,5 +15,5 @@ void health_get(const struct supervisor *supervisor, struct health *ret);
 
 /* Metrics and health go to the gateway with each heartbeat, if there is one and it keeps up. */
 void gateway_tell(struct supervisor *supervisor);
-/* The same where health is another one than the gateway was told: `health --ready` and /readyz are one. */
+/* The same if the health has changed since the gateway was told: `health --ready` and /readyz are one. */
 void gateway_tell_change(struct supervisor *supervisor);

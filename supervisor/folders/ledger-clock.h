@@ -5,7 +5,7 @@
  * begins as CLOCK_REALTIME, goes on as CLOCK_BOOTTIME does, and does not follow when the machine's clock
  * is set: a backoff is as long as it was meant to be, whether the machine's clock goes back or forward
  * meanwhile. Its offset from CLOCK_BOOTTIME is in the state folder, so that the next life in the same
- * boot has the same clock. After another boot it is CLOCK_REALTIME again, but never behind its last known
+ * boot has the same clock. After another boot it is CLOCK_REALTIME again, but never before its last known
  * value: then all that waits still waits for as long as it did.
  */
 #include <stdbool.h>

@@ -25,5 +25,5 @@ void state_folder_note_time(struct supervisor *supervisor);
 
 /* Opens the ledger of the state folder. A damaged ledger is set aside, and that is logged. A state folder of another format is refused
  * (-EPROTONOSUPPORT), or with --discard-state left aside. Other errors are those of ledger_open(). */
-/* voids: what it says is void, and it begins anew. */
+/* voids: the ledger that is there is void, and is removed first. */
 int state_ledger_open(struct supervisor *supervisor, bool voids, struct error *error);

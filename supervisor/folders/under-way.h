@@ -3,13 +3,13 @@
 /*
  * Runs that workers have, and runs that have ended and are not in the ledger yet, for the case that we are
  * ended by force: by a SIGKILL, because a handler took so much that the kernel ended the whole container, or
- * with the machine. They stand in a mapped file of the state directory (plain stores, no system call), which
- * outlives us; it is not synced, so of another boot it says nothing.
+ * with the machine. They are in a mapped file of the state directory (plain stores, no system call), which
+ * outlives us; it is not synced, so it says nothing about another boot.
  *
  * Such a run may have changed the world for an object that is changed back while we are down, and its row
  * says what was handled before. So the next start, before any change is judged, makes each of these rows one
- * that says nothing: it runs once. Where the file cannot be believed, that is so for all rows of which it
- * cannot be told otherwise (lib/controller/change/unsure.h).
+ * that says nothing: it runs once. If the file cannot be trusted, this holds for all rows for which nothing
+ * else can be proven (lib/controller/change/unsure.h).
  *
  * And it makes suspects of those that ran, in the same boot and with the same runtime directory. That is no
  * punishment: a suspect runs as soon as nothing else does, alone, and any end of that run clears it. Only

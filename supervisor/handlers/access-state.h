@@ -19,7 +19,7 @@ struct access_state {
 /* By the name of a watch; NULL: nothing was said yet. */
 struct access_state *access_find(const struct supervisor *supervisor, const char *watch);
 const struct access_state *access_of(const struct watch *watch); /* NULL: nothing is known, or all is well */
-/* Nothing of it runs before its handler has its credentials. */
+/* Whether the watch has to wait: nothing of it runs before its handler has its credentials. */
 bool access_awaited(const struct watch *watch);
 struct access_state *access_add(struct supervisor *supervisor, const char *watch); /* NULL: no memory */
 void access_free(struct supervisor *supervisor);

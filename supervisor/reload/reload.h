@@ -37,7 +37,7 @@ struct reload_life {
 };
 
 void reload(struct supervisor *supervisor);
-/* Whether the configuration can be read, which is kept for the restart then; else why not. */
+/* Whether the configuration can be read: it is kept for the restart then; else `why` has the reason. */
 bool reload_can_restart(struct supervisor *supervisor, char *why, size_t size);
 void reload_by_restart(struct supervisor *supervisor, const char *why);
 /* All children are up: after a restart in place, tells how long that took. */
