@@ -57,7 +57,7 @@ void failures_slow(const struct watcher *watcher, struct failures *failures);
 /* For what is no failure but must not be repeated at full speed: 0 the first time. */
 uint64_t failures_pace(const struct watcher *watcher, struct failures *failures);
 
-/* Passes on what others must know: a credential that is refused, a server that wants to be left alone. */
+/* Passes on what others must know: a credential that is refused, a server that asks us to wait. */
 void failures_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial);
 /* Retry-After was heard, of this resource; "": of the whole server. */
 void failures_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime);

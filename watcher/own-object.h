@@ -6,5 +6,6 @@
  */
 #include "watcher/watcher.h"
 
-/* Sees to it from now on; does nothing where the watch needs no such object, or somebody sees to it already. */
+/* Makes sure of the object from now on; does nothing if the watch needs no such object, or has begun
+ * already. */
 void own_object_keep(struct watcher *watcher);

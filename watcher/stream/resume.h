@@ -29,7 +29,7 @@ int positions_note_unlisted(struct watcher *watcher);
  * before. The epoch is in the store: whoever is killed, the supervisor hears of it in the end.
  */
 
-/* For a while after a restore, the absence of an object is nobody's will. */
+/* Whether a restore was a short while ago: the absence of an object is nobody's will then. */
 bool restored_lately(const struct watcher *watcher);
 /* Notes that the database has gone back in time. 0, or the errno of the store. */
 int restored_note(struct watcher *watcher);
