@@ -41,5 +41,5 @@ bool child_versions_are_missed(const struct run *run, const struct record_watch 
                                const char *namespace_name);
 /* Whether that is so for any kind. */
 bool child_versions_are_behind(const struct run *run);
-/* Whether we have deleted it in this version: a store that shows it is behind. */
+/* Whether we have deleted it in this version: a store that shows it is stale. */
 bool child_versions_deleted(const struct run *run, const struct record_watch *owned, const char *version);

@@ -130,7 +130,8 @@ bool run_is_of_deletion(const struct run *run);
 /* Nothing of a replay may reach the API server. */
 bool run_is_replay(const struct run *run);
 
-/* The run ends so, unless it has ended already. Returns -ESHUTDOWN, for the caller to return. */
+/* Ends the run with this result, unless it has ended already. Returns -ESHUTDOWN, for the caller to
+ * return. */
 int run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 /* The same, as run->excess says. */
 int run_finish_too_large(struct run *run);

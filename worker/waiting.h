@@ -3,9 +3,9 @@
 /*
  * The runs of this worker. They begin in their order. One has the worker until it has to wait for the API server: then
  * the next one begins, up to the window. Only one handler is at work at a time, besides requests in processes that take more
- * (`parallel`), and who comes back from the server
- * waits for its turn. What has no handler yet can go back to the supervisor, for other workers to do: no row, no count
- * and no handler has noticed it. So no run waits for long behind another one's handler.
+ * (`parallel`), and a run that comes back from the server waits for its turn. What has no handler yet can go
+ * back to the supervisor, for other workers to do: no row, no count and no handler has noticed it. So no run
+ * waits for long behind another one's handler.
  *
  * A run that its process cannot take yet, as it shares it with nobody or the process is leaving, waits beside others too. It
  * keeps its place: no run of its watch that came later has a turn before it, and the supervisor gives this worker no more.

@@ -5,8 +5,8 @@
  * deleted, and when the object goes they go. An annotation on the object, OPERATOR/children, remembers what
  * the object has. The annotation is written before a dependent is made, and shortened when it is gone:
  * nothing is made that is not remembered, and no list of the server is needed, unless somebody has taken the
- * annotation off (recall.h). Whose an object is, it says itself (ownership.h), whatever the annotation says; it is written
- * as the handler was shown it, or not at all.
+ * annotation off (recall.h). A dependent itself says whose it is (ownership.h), whatever the annotation
+ * says; it is written as the handler was shown it, or not at all.
  */
 #include "worker/run-state.h"
 

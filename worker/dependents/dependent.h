@@ -106,7 +106,7 @@ void dependent_group_kinds_add(struct text *list, const struct dependent *depend
 int dependent_owner_init(struct dependent_owner *owner, const char *api_version, const char *kind,
                          const char *uid, const char *key);
 void dependent_owner_done(struct dependent_owner *owner);
-/* Of an object, a namespace or a kind; NULL is none. */
+/* Whether the text can be the name of an object, a namespace or a kind; NULL cannot. */
 bool dependent_is_name(const char *text);
 bool dependent_is_api_version(const char *text);
 /* Appends the annotations of both marks, of each name of the operator, as removed but for `keep`; "" for none. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whose a child is. The child itself says so: the annotation OPERATOR/made, or OPERATOR/adopted, names its owner, the
- * owner's UID, the watch, and the child, because controllers and people copy annotations. Neither the list on the owner
- * nor the label nor the ledger proves anything. Pure data: no request is made.
+ * Ownership of a child. The child itself says whose it is: the annotation OPERATOR/made, or
+ * OPERATOR/adopted, names its owner, the owner's UID, the watch, and the child, because controllers and
+ * people copy annotations. Neither the list on the owner nor the label nor the ledger proves anything. Pure
+ * data: no request is made.
  */
 #include "object/identity.h"
 #include "worker/dependents/dependent.h"

@@ -27,6 +27,7 @@ bool coprocess_cancel(struct run *run, uint64_t grace_usec);
 /* Ends an idle process: TERM now, KILL after the grace; NULL is allowed. */
 void coprocess_stop(struct coprocess *coprocess, uint64_t grace_usec);
 bool coprocess_is_running(const struct coprocess *coprocess);
-/* It takes no more requests, and another one follows it. Those that wait for their turn are woken when it is gone. NULL: no. */
+/* Whether the process takes no more requests, and another one will follow it. Runs that wait for their turn
+ * are woken when it is gone. NULL: no. */
 bool coprocess_is_leaving(const struct coprocess *coprocess);
 void coprocess_free(struct coprocess *coprocess);

@@ -31,7 +31,7 @@ int shown_add(struct shown *shown, const struct record_watch *config, const char
               bool is_kept);
 /* Notes that the child does not exist, whatever the store says. */
 int shown_add_gone(struct shown *shown, const struct record_watch *config, const char *key);
-/* Whether the store is not believed: it was asked for by itself. */
+/* Whether the child was asked for by itself, so that the store is not believed. */
 bool shown_is_known(const struct shown *shown, const struct record_watch *config, const char *key);
 /* Forgets those from stores, as a request is built again. */
 void shown_forget_stored(struct shown *shown);

@@ -3,9 +3,9 @@
 /*
  * A merge patch to the run's object. Others write to the object as well while its handler runs. Each patch
  * carries the resourceVersion that was read, so the API server refuses one that is based on an older object
- * (409). Then, and where no answer came, the object is read again, and the step that wrote makes its patch anew from what is
- * there now: the answer is kept, and only our own patch is made again. The handler's own `patch` is for what the
- * handler has seen, and is never made again.
+ * (409). Then, and where no answer came, the object is read again, and the step that wrote makes its patch
+ * again from what is there now: the answer is kept, and only our own patch is made again. The handler's own
+ * `patch` is for what the handler has seen, and is never made again.
  *
  * With the changes of others, the handler might have answered otherwise. From then on (now.foreign) nothing
  * that we write is claimed as known, so that the change runs the handler once more.

@@ -16,7 +16,7 @@
 #define SERIES_MAX                   256
 #define SERIES_BURST                 25
 #define SERIES_REFILL_USEC           (300 * UINT64_C(1000000)) /* one more Event of the same object */
-/* The same of the objects of a namespace. */
+/* The same for the objects of a namespace. */
 #define SERIES_NAMESPACE_BURST       2000
 #define SERIES_NAMESPACE_REFILL_USEC UINT64_C(1000000)
 #define SERIES_FINISH_USEC           (360 * UINT64_C(1000000)) /* silent for so long: the next one begins again */
@@ -41,7 +41,7 @@ enum series_verdict {
 
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *table);
-/* Of the namespace of the object with this key. */
+/* A hash of the namespace of the object with this key. */
 uint64_t series_place(const char *key);
 /* Hashes of the object, and of all Events about it that are counted as one; never 0. about: what else tells them
  * apart; "" if nothing does. */
