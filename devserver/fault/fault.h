@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "devserver/http/http-request.h"
 
-/* Of which requests; all texts are owned. */
+/* The requests that a fault acts on; all texts are owned. */
 struct fault_match {
         /* NULL: any; path and user_agent are patterns with * */
         char *verb, *resource, *namespace_name, *name, *path, *user_agent;
@@ -56,13 +56,14 @@ bool fault_matches(const struct fault_match *match, const struct request *reques
 
 /* Which faults act on this request; counts them. */
 void faults_choose(struct request *request);
-/* Whether the request is carried out: none answers in place of the server, or the first that does wants it so. */
+/* Whether the request is carried out: no fault answers in place of the server, or the first that does wants
+ * it so. */
 bool faults_let_through(const struct request *request);
-/* Puts the answer of the first that answers in place of the server, if there is one, in the place of that of the request. */
+/* If a fault answers in place of the server, the first one's answer replaces that of the request. */
 void faults_answer(struct request *request);
 /* How long the answer waits; what the request does is done. */
 uint64_t faults_latency(const struct request *request);
-/* One of the request's faults says so. */
+/* Whether one of the request's faults says so. */
 bool faults_forbid_bookmarks(const struct request *request);
 bool faults_forbid_initial_end(const struct request *request);
 bool faults_need_flow(const struct request *request);

@@ -40,7 +40,7 @@ const char *request_argument(const struct request *request, const char *name);
 bool request_flag(const struct request *request, const char *name); /* it is there, and not "false" or "0" */
 bool request_is_dry_run(const struct request *request);
 bool request_is_for_status(const struct request *request); /* of the subresource */
-/* Who is to own what the request writes. The caller's; NULL: no memory. */
+/* The manager that is to own what the request writes. The caller's; NULL: no memory. */
 char *request_field_manager(const struct request *request);
 /* Frees the request, but not what it has begun (watch, flow, faults). */
 void request_free(struct request *request);

@@ -6,8 +6,8 @@
 #include "devserver/server.h"
 
 void crd_add_status(cJSON *crd); /* as a definition that is accepted has it */
-/* It was created or changed: kinds are served, or not any more. */
+/* A CRD was created or changed: kinds are served, or not any more. */
 void crd_changed(struct server *server, const cJSON *crd);
 void crd_deleted(struct server *server, const cJSON *crd);
-/* Whose objects a CRD's are; NULL: it is not served. `name`: "widgets.example.com". */
+/* The resource that holds a CRD's objects; NULL: it is not served. `name`: "widgets.example.com". */
 struct resource *crd_table(struct server *server, const char *name);

@@ -7,7 +7,7 @@
 #include "devserver/http/http-request.h"
 #include "devserver/schema/schema-mistakes.h"
 
-/* false: answered. What the schema does not know is taken out, and told as fieldValidation wants it. */
+/* false: answered. What the schema does not know is taken out, and reported as fieldValidation wants it. */
 bool request_decode(struct request *request, cJSON *object);
 /* The same for an object that no request brings. NULL, or why it cannot be decoded, written to `text`. */
 const char *object_decode(const struct resource *resource, cJSON *object, char *text, size_t size);

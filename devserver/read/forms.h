@@ -21,7 +21,7 @@ void answer_version(struct request *request, int status, const struct version *v
 /* One object in a list: built-in kinds without apiVersion and kind, a table's row. */
 void write_item(struct text *out, const struct resource *resource, const struct version *version,
                 enum representation representation);
-/* A list up to the content of its metadata, and from behind the metadata to its first item. */
+/* A list up to the content of its metadata, and from the end of the metadata to its first item. */
 void write_list_head(struct text *out, const struct resource *resource, enum representation representation);
 struct list_metadata {
         uint64_t resource_version;

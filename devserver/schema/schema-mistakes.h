@@ -30,7 +30,7 @@ static inline struct step step_element(const struct step *parent, size_t index)
         return (struct step){.parent = parent, .index = index};
 }
 
-/* "spec.list[0].name"; "" is the root. prefix: a way that stands before it, or NULL. The caller's; NULL: no
+/* "spec.list[0].name"; "" is the root. prefix: a way that comes before it, or NULL. The caller's; NULL: no
  * memory. */
 char *step_describe(const char *prefix, const struct step *step);
 
@@ -53,7 +53,7 @@ struct mistakes {
         size_t count;
 };
 
-/* One that is there already is not added again. value: as text, or NULL; detail: behind it, or "". */
+/* One that is there already is not added again. value: as text, or NULL; detail: after it, or "". */
 void mistake_add(struct mistakes *mistakes, enum mistake_type type, const char *field, const char *value,
                  const char *detail, ...) _printf_(5, 6);
 void mistakes_merge(struct mistakes *mistakes, struct mistakes *more); /* takes what is in `more` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Who depends on whom, so that a deletion need not look at every object. */
+/* Which objects depend on which owners, so that a deletion need not look at every object. */
 #include <stddef.h>
 
 #include "devserver/storage/version.h"

@@ -35,10 +35,10 @@ cJSON *version_parse_as(const struct version *version, const struct resource *re
 
 char *object_key(const char *namespace_name, const char *name); /* owned by the caller; NULL: no memory */
 struct version *object_find(const struct resource *resource, const char *key); /* borrowed; NULL: none */
-/* Whether the object with this key stands at this place. */
+/* Whether the object with this key is at this place. */
 bool object_is_at(const struct resource *resource, size_t index, const char *key);
 /* The place of the first object whose key is not before this one. */
 size_t object_lower_bound(const struct resource *resource, const char *key);
-/* The objects of one namespace ("": all) stand at [*ret_begin, *ret_end). */
+/* The objects of one namespace ("": all) are at [*ret_begin, *ret_end). */
 void object_range(const struct resource *resource, const char *namespace_name, size_t *ret_begin,
                   size_t *ret_end);

@@ -41,7 +41,7 @@ void storage_done(struct storage *storage);
 struct resource *resource_add(struct storage *storage, const char *group, const char *version,
                               const char *kind, const char *plural, bool namespaced, bool status_subresource,
                               bool builtin);
-/* What is served; NULL: there is none. */
+/* The resource, if it is served; else NULL. */
 struct resource *resource_find(struct storage *storage, const char *group, const char *version,
                                const char *plural);
 struct resource *resource_find_kind(struct storage *storage, const char *api_version, const char *kind);

@@ -11,7 +11,8 @@
 
 struct resource;
 
-/* That an object names an owner; in the index by the owner's UID while its version is the newest. */
+/* An object's reference to its owner; it is in the index by the owner's UID while the object's version is
+ * the newest. */
 struct owner_reference {
         struct owner_reference *next, **place; /* NULL: not in the index */
         struct resource *resource;             /* of the dependent */

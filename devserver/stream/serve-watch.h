@@ -14,7 +14,7 @@ struct watch;
 void watch_handle(struct request *request);
 /* The body of its answer; it owns the watch then. NULL: no memory. */
 struct MHD_Response *watch_response(struct watch *watch);
-/* As MHD_ContentReaderCallback, for who owns the watch; 0: the connection was suspended. */
+/* As MHD_ContentReaderCallback, for the owner of the watch; 0: the connection was suspended. */
 ssize_t watch_read(struct watch *watch, char *out, size_t max);
 void watch_free(struct watch *watch);
 
@@ -25,7 +25,7 @@ void watch_on_forget(const struct event *event, void *userdata);
 void watches_end(struct server *server, const struct resource *resource); /* in order; NULL: all */
 /* Those whose request matches (NULL: all): the connection breaks, or the stream ends in order. */
 void watches_cut(struct server *server, const struct fault_match *match, bool cut);
-/* Those whose request matches tell nothing new until they are let go (hold: false). */
+/* Those whose request matches report nothing new until they are let go (hold: false). */
 void watches_hold(struct server *server, const struct fault_match *match, bool hold);
 /* Now and then: bookmarks and timeouts; the watches whose client has gone end. */
 void watches_tick(struct server *server);

@@ -14,14 +14,15 @@
 /* Clients may write managedFields: nothing else here takes what this does not accept. */
 bool fields_are_valid(const cJSON *fields);
 bool fields_is_leaf(const cJSON *fields);
-/* Of all that a client can own in `object`: not what identifies it, or what the server maintains. */
+/* The fields that a client can own in `object`: without what identifies it, and without what the server
+ * maintains. */
 cJSON *fields_of_object(const cJSON *object, struct place root);
 cJSON *fields_owned_part(const cJSON *object);
 /* The step to an element of a set or map; made. */
 char *fields_element_path(const cJSON *element, const struct list_rule *rule);
 /* The value that one step leads to, NULL when there is none. */
 cJSON *fields_value_at(const cJSON *value, const char *path);
-/* Of the conflict with "field": prefix and one step, as the real server writes it. */
+/* Writes the "field" of a conflict: prefix and one step, as the real server writes it. */
 void fields_describe(const char *prefix, const char *path, char *out, size_t size);
 
 /* Takes `taken` out of `fields`; what becomes empty goes. */

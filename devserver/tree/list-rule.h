@@ -13,7 +13,7 @@
 
 enum list_type { LIST_ATOMIC, LIST_SET, LIST_MAP };
 
-/* Where in an object one is. */
+/* A place in an object. */
 struct place {
         const cJSON *schema; /* of the value here; NULL: nothing is known */
         const char *field;   /* the member's name; NULL at the root and in a list's element */
@@ -30,7 +30,7 @@ struct list_rule {
 struct place place_root(const cJSON *schema, bool builtin);
 struct place place_member(struct place place, const char *name);
 struct place place_element(struct place place);
-/* For the list `value` that stands there: atomic as well when its elements lack the keys. */
+/* For the list `value` that is there: atomic as well when its elements lack the keys. */
 struct list_rule place_list_rule(struct place place, const cJSON *value);
 bool place_is_atomic_map(struct place place);
 /* The value of a key: an element of ports without a protocol is TCP's. Made; NULL: none. */

@@ -10,10 +10,10 @@ void tree_set_text(cJSON *object, const char *name, const char *text);
 void tree_set_integer(cJSON *object, const char *name, int64_t value);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */
 void tree_set_uid(cJSON *metadata);                  /* a new one */
-/* Of Go's metadata nothing is left of what is empty: no member, and no field that a manager would own. */
+/* Drops the empty members of Go's metadata, so that no manager owns a field for them. */
 void tree_drop_empty_metadata(const cJSON *object);
 void tree_encode_secret(cJSON *secret); /* stringData into data; type Opaque unless given */
-/* The member of `from` in the place of that of `to`; where it has none, neither has `to`. */
+/* Replaces the member of `to` by that of `from`, or drops it if `from` has none. */
 void tree_copy_member(cJSON *to, const cJSON *from, const char *name);
 /* How many finalizers hold the object, without the server's own, which its collector takes away. */
 size_t tree_finalizer_count(const cJSON *object);
