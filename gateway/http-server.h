@@ -18,7 +18,7 @@ struct gateway_server {
         struct http_loop loop;
         const struct report *report; /* borrowed */
         const char *token_file;      /* borrowed; "": everybody may read the metrics */
-        /* Of the document, for all who ask: plain, OpenMetrics; NULL: not asked for. */
+        /* The response with the document, for all who ask: plain, OpenMetrics; NULL: not asked for. */
         struct MHD_Response *response[2];
 };
 

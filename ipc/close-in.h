@@ -9,6 +9,6 @@
  * failed. */
 int close_in(const char *who, const char *const *writes, const char *const *reads,
              const struct sandbox *sandbox);
-/* Of a process that asks an API server: it reads how names are resolved, and by whom (in threads), and writes this folder
- * (NULL: none) and nothing else. */
+/* The same for a process that asks an API server: it reads how names are resolved, and by whom (in threads),
+ * and writes this folder (NULL: none) and nothing else. */
 int close_in_client(const char *who, const char *folder);

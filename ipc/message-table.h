@@ -22,7 +22,7 @@
  */
 #pragma once
 
-/* ---- records: RECORD_TABLE(R) lists R(record); an inner record stands before the one that uses it. */
+/* ---- records: RECORD_TABLE(R) lists R(record); an inner record comes before the one that uses it. */
 #define RECORD_TABLE(R)                                                                                     \
         R(string)                                                                                           \
         R(header)                                                                                           \

@@ -179,7 +179,7 @@ struct message {
 const char *message_name(enum message_type type); /* "HELLO"; "INVALID" for anything out of range */
 size_t message_size_cap(enum message_type type);
 
-/* May `sender` say this to `receiver` while the child at one end stands in `state`? */
+/* Whether `sender` may send this to `receiver` while the child at one end is in `state`. */
 bool message_permitted(enum message_type type, enum role sender, enum role receiver, enum child_state state);
 
 /* Encodes `fields` (a struct message_<name> that fits `type`) into `packet`, replacing what it held. NULL

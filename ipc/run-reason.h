@@ -47,6 +47,6 @@ const char *run_reason_name(enum run_reason reason); /* "" for RUN_REASON_NONE *
 /* Returns false for an unknown name, and leaves *ret as it is; "" is RUN_REASON_NONE. */
 bool run_reason_parse(const char *name, enum run_reason *ret);
 
-/* What a run is by its reason. */
+/* The kinds of runs, by their reasons. */
 bool run_is_without_handler(enum run_reason reason); /* only our finalizer is put on or taken off */
 bool finalizer_is_reason(enum run_reason reason);    /* ... where it is not as its watch wants it */

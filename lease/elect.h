@@ -4,7 +4,7 @@
 #include "lease/lease.h"
 
 void elect_begin(struct lease *lease);
-/* What must outlive our lead: it is written behind the claim. -ENOMEM, -EPROTO. */
+/* What must outlive our lead: it is written after the claim. -ENOMEM, -EPROTO. */
 int elect_keep(struct lease *lease, const struct message_lasting *lasting);
 /* Nothing of this replica runs: it gives the lead up, to `successor` first ("": to any), and the process ends. late: a write of
  * ours may still be on its way. */

@@ -4,10 +4,11 @@
  * The election's Leases as objects of Kubernetes: requests for what it asks, and what answers say. It has no process, and
  * no connection.
  *
- * A member Lease has its life as the last word of spec.holderIdentity, behind the name of the host or pod for people. The
- * leader record has the leader's member as spec.holderIdentity, and the record itself (leader-record.h) as an annotation,
- * OPERATOR/leader. Who knows nothing of us and takes the Lease (client-go) changes the spec, and leaves the annotation: so it
- * counts only with the holder and the duration that it names.
+ * A member Lease has its life as the last word of spec.holderIdentity, after the name of the host or pod for
+ * people. The leader record has the leader's member as spec.holderIdentity, and the record itself
+ * (leader-record.h) as an annotation, OPERATOR/leader. A client that knows nothing of us and takes the Lease
+ * (client-go) changes the spec, and leaves the annotation. So the annotation counts only with the holder and
+ * the duration that it names.
  */
 #include "base/text.h"
 #include "election/election.h"
@@ -32,7 +33,7 @@ struct lease_request {
 void lease_request_make(const struct lease_names *names, const struct leader_member *self,
                         const struct election_ask *ask, const char *rest, uint64_t realtime_usec,
                         struct lease_request *ret);
-/* A watch on the Lease `name`: whatever it brings, that one is to be read. */
+/* A watch on the Lease `name`: any event means that the Lease is to be read. */
 void lease_watch_make(const struct lease_names *names, const char *name, struct lease_request *ret);
 /* Deletes a member Lease, and only this one ("UID resourceVersion"). */
 void lease_deletion_make(const struct lease_names *names, const char *member, const char *version,

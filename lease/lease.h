@@ -35,8 +35,8 @@ struct lease {
         struct kube_client *client;
         struct election election; /* once `cluster` is known */
         struct lease_lane member_lane, record_lane;
-        char *rest;    /* what stands in the record behind the claim, in the version that was last read */
-        char *lasting; /* what shall stand there while we lead (LASTING); NULL: as it is */
+        char *rest;    /* the lines after the claim in the record, in the version that was last read */
+        char *lasting; /* what is to be there while we lead (LASTING); NULL: as it is */
         uint64_t serial, sent_serial,
                 written_serial; /* of `lasting`; of what the last write had; of what the record has */
         struct lease_watch record_watch, holder_watch;

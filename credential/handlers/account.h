@@ -9,7 +9,8 @@ bool account_is_wanted(const struct credential *credential);
 /* Goes on with the credential that is in use from now on. 0, or negative, perhaps after child_fatal(). */
 int account_published(struct credential *credential);
 
-/* What all handlers are given for themselves: at the start, and when files have changed. */
+/* The files and tokens that all handlers are given for themselves: at the start, and when files have
+ * changed. */
 
 /* Copies everything and prepares to ask for tokens; what cannot be had at the start ends us (child_fatal()).
  * on_refused: the server has answered 401 to the credential that is in use. 0 or negative. */

@@ -30,7 +30,7 @@ struct access {
         const struct record_access *config;
         char *files_trouble; /* why a file of it cannot be read now; NULL: all is well */
         bool files_there;    /* each has been copied since the start: what is lost later stays in use */
-        /* Of a service account: */
+        /* If the handler acts as a service account: */
         char *namespace_name;
         struct kube_transfer *transfer;
         sd_event_source *timer, *expiry; /* times of the next request, and of the token's end */

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* What is printed from now on looks so, where colours are wanted. */
+/* Sets the look of what is printed from now on, where colours are wanted. */
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* the output is a terminal with colours, and NO_COLOR is not set */

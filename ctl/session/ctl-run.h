@@ -17,7 +17,8 @@ struct ctl_run_options {
 struct config;
 struct config_watch;
 
-/* The watch of this name (NULL: the only one), without those of dependents; NULL: there is none, which was told. */
+/* The watch of this name (NULL: the only one), without those of dependents; NULL if there is none, which was
+ * reported. */
 const struct config_watch *ctl_find_watch(const struct config *config, const char *name);
 struct unit_credential;
 struct error;
@@ -26,8 +27,8 @@ struct error;
  * unit_credential_find(). 0, or an exit code whose reason was printed. */
 int ctl_use_unit(struct config *config, const struct unit_credential *unit, int status,
                  const struct error *error);
-/* Whether its handler may run many times, for a trial: it has promised to do nothing else, or the user says so. false: which was
- * told. */
+/* Whether its handler may run many times, for a trial: it has promised to do nothing else, or the user says
+ * so. false: it has not, which was reported. */
 bool ctl_may_try(const struct config_watch *watch, bool run_anyway);
 /* In a trial this is a handler's $HOME, so that no library finds credentials of the user; $KUBECONFIG names a file there. */
 #define NO_HOME "/nonexistent"

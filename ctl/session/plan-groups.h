@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Objects by what would change of them. There may be 100,000, each with a change of its own. */
+/* Objects, grouped by what would change in them. There may be 100,000, each with a change of its own. */
 #include <stddef.h>
 
 struct plan_group {

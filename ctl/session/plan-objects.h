@@ -10,7 +10,7 @@
 struct plan_objects;
 
 /* path: a file, or a folder of files; several objects of one name: the last one counts. -ENOENT: there is nothing; or what cannot
- * be read, with a text. What is left out of records is told on standard error. */
+ * be read, with a text. What is left out of records is reported on standard error. */
 int plan_objects_read(const char *path, struct plan_objects **ret, struct error *error);
 /* Definitions first, then namespaces. */
 int plan_objects_write(struct plan_objects *objects, const char *path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* An API server in memory (reconciled-devserver) for a trial, as our child. Only who knows its token may ask it. */
+/* An API server in memory (reconciled-devserver) for a trial, as our child. Only a client that knows its
+ * token may ask it. */
 #include <sys/types.h>
 
 struct try_server {

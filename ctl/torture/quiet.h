@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an operator's status says of whether there is still something to do. */
+/* Whether an operator still has something to do, by its status. */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a torture tells: progress, failures, a table; JSON; JUnit's XML. */
+/* What a torture reports: progress, failures, a table; JSON; JUnit's XML. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>

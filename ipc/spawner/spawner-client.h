@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The supervisor's side of its spawner. What a process may not do (seccomp, Landlock) what it starts may not
- * do either, forever; workers run handlers, which must be free; so a supervisor that can start no program
- * needs somebody who can: a process of a few hundred lines that does nothing else, knows our own programs by
+ * The supervisor's side of its spawner. What a process may not do (seccomp, Landlock), none that it starts
+ * may ever do. But workers run handlers, which must be free. So a supervisor that can start no program needs
+ * another process that can: one of a few hundred lines, which does nothing else, knows our own programs by
  * number, and starts no others. The kernel makes its children the supervisor's own (CLONE_PARENT): the
  * supervisor reaps and signals them, is their parent when it dies, and has their channels.
  *
@@ -32,5 +32,5 @@ int spawner_run(enum spawner_program program, bool asked, const char *const *arg
 /* Whether this user could read the path: 1, 0 or negative errno. */
 int spawner_can_read(const char *user, uid_t uid, gid_t gid, const char *path);
 
-/* Asks whether it is there, without waiting; how long it has owed the answer. */
+/* Asks whether the spawner is there, without waiting. Returns how long it has owed the answer. */
 uint64_t spawner_silence(uint64_t now_usec);

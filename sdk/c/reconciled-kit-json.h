@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef RECONCILED_KIT_JSON_H
 #define RECONCILED_KIT_JSON_H
-/* The affair of the kit: what reconciled-kit.c needs of reconciled-kit-json.c. */
+/* Private to the kit: what reconciled-kit.c needs of reconciled-kit-json.c. */
 #include <stdarg.h>
 
 #include "reconciled-kit.h"
@@ -10,8 +10,8 @@
 void *rk_allocate(struct rk_block **memory, size_t size);
 void rk_forget(struct rk_block **memory);
 
-/* One value, and nothing but space behind it. `arguments`: it is a template. NULL: it is no JSON, and *why says what is
- * wrong at *place. */
+/* One value, and nothing but space after it. `arguments`: it is a template. NULL: it is no JSON, and *why
+ * says what is wrong at *place. */
 struct rk_value *rk_parse(struct rk_block **memory, const char *text, size_t size, va_list *arguments,
                           const char **why, size_t *place);
 

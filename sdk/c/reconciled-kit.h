@@ -38,7 +38,7 @@ struct rk_block; /* the memory of a request */
 
 /* As in schema/request.json; keys that are not there are NULL or 0. */
 struct rk_request {
-        long long id;      /* the affair of the kit; 0: the handler was started for this request */
+        long long id;      /* private to the kit; 0: the handler was started for this request */
         long long version; /* 1 */
         const char *action;
         const char *reason;
@@ -55,7 +55,7 @@ struct rk_request {
 
         const char *name, *namespace_name, *uid; /* of the object; never NULL */
         const struct rk_value *whole;            /* the request with all its keys */
-        struct rk_block *memory;                 /* the affair of the kit */
+        struct rk_block *memory;                 /* private to the kit */
 };
 
 /* Returns the answer, or NULL: there is nothing to say. */
@@ -128,7 +128,7 @@ const struct rk_value *rk_at(const struct rk_value *list, size_t index); /* entr
 
 /* ---- building */
 
-/* Of JSON in which strings may have single quotes, too, and a value may be one of
+/* Makes a value from JSON in which strings may have single quotes, too, and a value may be one of
  *
  *     %s  const char *, NULL: null        %d  int          %lld  long long
  *     %v  a value, NULL: null             %b  bool         %f    double
