@@ -99,7 +99,7 @@ static void lead_begin_again(struct supervisor *supervisor, const char *why)
         reload_by_restart(supervisor, why);
 }
 
-/* Whether the ledger is right after the lead of this epoch; else it begins anew. */
+/* Whether the ledger is right after the lead of this epoch; else the ledger begins again. */
 static bool ledger_is_right(struct supervisor *supervisor, uint64_t epoch)
 {
         struct supervisor_lead *lead = &supervisor->lead;

@@ -34,7 +34,7 @@ static int arm_teardown(struct supervisor *supervisor, uint64_t usec, sd_event_t
                                           1, handler, supervisor);
 }
 
-/* The lease process that does not end: the Lease runs out then. */
+/* Kills a lease process that does not end: the Lease runs out then. */
 static int on_lease_late(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;

@@ -58,8 +58,8 @@ void lead_done(struct supervisor *supervisor)
 
 /* ---- what must outlive it */
 
-/* If the record cannot be written for so long, runs begin all the same: the trouble is told, and an object that kills all is found
- * later. */
+/* If the record cannot be written for so long, runs begin all the same: the trouble is reported, and an
+ * object that kills all is found later. */
 #define NAME_PATIENCE_USEC (5 * USEC_PER_SEC)
 
 void lasting_is_due(struct supervisor *supervisor)

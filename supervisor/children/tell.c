@@ -19,7 +19,7 @@ static bool talks_to_server(const struct child_slot *child)
                child->process.state == CHILD_RUNNING;
 }
 
-/* The lease process asks whatever the server wishes: a lead that is lost costs it more. */
+/* The lease process asks even if the server wants us to wait: a lead that is lost costs it more. */
 static bool gets_credential(const struct child_slot *child)
 {
         return talks_to_server(child) ||
@@ -61,7 +61,7 @@ void tell_ready(struct child_slot *child)
                 ledger_failed(&supervisor->controller, r);
                 return;
         }
-        /* The wishes of the server bind a child that a reload has started, too. Nothing is read before
+        /* A Retry-After of the server also binds a child that a reload has started. Nothing is read before
          * it has its credential. */
         send_throttles(child);
         send_credential(child);

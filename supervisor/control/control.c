@@ -143,7 +143,7 @@ static int answer_reload(struct control_peer *peer, const struct message_query *
         return peer_send(peer, &json);
 }
 
-/* Only who leads knows how objects are, and can do something about them. */
+/* Only the leader knows how objects are, and can do something about them. */
 static int refuse_follower(struct control_peer *peer)
 {
         const struct supervisor_lead *lead = &peer->supervisor->lead;
@@ -350,8 +350,8 @@ static bool read_peer(int fd, struct ucred *ret)
                (ret->uid == 0 || ret->uid == getuid());
 }
 
-/* Whoever connected is alive, so that its number is not another's. A kernel before 6.5 cannot hold on to it: there we look
- * at whoever has the number now. */
+/* While the peer lives, no other process has its PID. A kernel before 6.5 cannot hold on to the peer: there
+ * we look at the process that has the PID now. */
 static bool peer_lives(int fd, pid_t pid)
 {
         int number = -1;

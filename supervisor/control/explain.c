@@ -17,7 +17,7 @@
 #include "supervisor/control/status-document.h"
 #include "supervisor/supervisor.h"
 
-#define UIDS_MAX          100  /* of one key: its rows stand together */
+#define UIDS_MAX          100  /* of one key: its rows are neighbours */
 #define DOUBTS_LOOKED_MAX 1000 /* of one watch; there are few or none */
 
 /* ---- keeping how a run ended */
@@ -95,7 +95,7 @@ static int write_last(const struct ledger_run *run, void *userdata)
         return r;
 }
 
-/* A resync counts from the last success, whatever time its row stands at (lib/controller/due/due.c). */
+/* A resync counts from the last success, whatever time its row has (lib/controller/due/due.c). */
 static uint64_t next_time(const struct watch *watch, const struct ledger_row *row)
 {
         uint64_t resync = row->handled_realtime + watch->config->resync_usec;

@@ -66,7 +66,7 @@ static int take_listed_row(const char *watch, const struct ledger_row *row, void
         return 0;
 }
 
-/* Rows of a namespace stand together in those of their watch. */
+/* Within the rows of a watch, those of a namespace are neighbours. */
 static int begin_watch(struct listing *listing)
 {
         const char *next =

@@ -9,7 +9,7 @@
 #include "supervisor/supervisor.h"
 
 #define LISTED_MAX 200 /* of a watch */
-#define UIDS_MAX   100 /* of one key: its rows stand together */
+#define UIDS_MAX   100 /* of one key: its rows are neighbours */
 
 /* ---- keeping */
 

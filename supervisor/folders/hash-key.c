@@ -106,7 +106,8 @@ static void tell_lost_key(struct supervisor *supervisor, const char *path, const
                         path, what, rows);
 }
 
-/* The file that names the last life's key may be of an earlier release, or lost; then nothing is known. */
+/* The file that names the last life's key may be of an earlier release, or lost; then the last life's key is
+ * unknown. */
 static bool is_another(const struct supervisor *supervisor, const uint64_t key[2])
 {
         return supervisor->life.key_sum != 0 && supervisor->life.key_sum != hash_key_sum(key);

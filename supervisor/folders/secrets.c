@@ -38,7 +38,8 @@ static int make_private(const char *path)
         return is_private(&st) ? 0 : -EPERM;
 }
 
-/* Somebody else has made a folder of our name. Then ours has a name that cannot be guessed, and is found by its owner. */
+/* Makes our folder if somebody else has made one of our name. Ours has a name that cannot be guessed, and is
+ * found by its owner. */
 static int make_unguessable(struct supervisor *supervisor)
 {
         _cleanup_free_ char *prefix = format_string("reconciled-%u-", (unsigned)geteuid());

@@ -287,9 +287,9 @@ static int open_or_discard(struct supervisor *supervisor, const char *path, char
         return r < 0 ? r : ledger_open(path, &supervisor->controller.ledger, ret_aside, error);
 }
 
-/* What an earlier lead of this replica has noted. Its stores go as well: other leaders have told the deletions of what is gone
- * since then, and the names may be those of other objects. A start that ends in the middle voids it again: the epoch that is
- * noted beside it is an old one still. */
+/* Removes what an earlier lead of this replica has noted. Its stores go as well: other leaders have handled
+ * the deletions of what is gone since then, and the names may be those of other objects. A start that ends
+ * in the middle voids the ledger again: the epoch that is noted beside it is still an old one. */
 static int remove_void(struct supervisor *supervisor, const char *path, struct error *error)
 {
         static const char *const suffix[] = {"-wal", "-shm", ""};

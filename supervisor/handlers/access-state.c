@@ -87,7 +87,7 @@ static int check_reach(const struct supervisor *supervisor, const struct config_
                 return error_set(error, -ENOMEM, "no memory");
         r = spawner_can_read(handler->user, handler->uid, handler->gid, path);
         if (r != 0)
-                return 0; /* what could not be found out was told before */
+                return 0; /* what could not be found out was reported before */
         return error_set(
                 error, -EACCES,
                 "%s:%u: the user %s, which runs the handlers of watch %s, cannot reach their credentials in "

@@ -91,8 +91,9 @@ static int add_separation_problem(struct config_problems *problems, const struct
         return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
 }
 
-/* 0, -EINVAL: it is a problem; -ENOMEM. What cannot be read is told by who reads it. Where the handler's user may
- * have done it, it is a warning: the copy is not made, and the watch waits. */
+/* 0, -EINVAL: it is a problem; -ENOMEM. A file that cannot be read is reported by the process that reads it.
+ * If the handler's user may have caused the problem, it is a warning: the copy is not made, and the watch
+ * waits. */
 static int check_source(struct config_problems *problems, const struct config_watch *watch, const char *key,
                         const char *path, uid_t reader)
 {
