@@ -46,7 +46,7 @@ static void begin_anew(struct run *run)
                 r < 0 ? strerror(-r) : "");
 }
 
-/* Another worker may have begun it anew already. */
+/* Another worker may have begun it again already. */
 static void given_failed(struct run *run, int error)
 {
         struct worker_watch *watch = run->watch;
@@ -61,7 +61,7 @@ static void given_failed(struct run *run, int error)
         watch->previous = NULL;
 }
 
-/* Of a run by hand, root's worker opens what is the operator's. */
+/* In a run by hand, root's worker opens a file of the operator. */
 static int open_as_owner(struct worker_watch *watch)
 {
         const struct record_watch *config = watch->config;
@@ -109,7 +109,7 @@ int given_write(struct run *run, struct text *out)
 
 /* ---- keeping */
 
-/* Of a namespace whose list is not complete nobody knows what is gone. */
+/* Whether the list of the key's namespace is complete; else it is unknown what is gone there. */
 static bool is_complete_for(struct store *reader, const char *key)
 {
         const char *slash = strchr(key, '/');

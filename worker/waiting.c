@@ -18,7 +18,7 @@
 #define HELD_MAX      ((size_t)16 * 1024 * 1024) /* bytes of objects in runs; with more, no other run begins */
 #define TRIM_MIN      ((size_t)512 * 1024)
 #define STUCK_USEC    USEC_PER_SEC       /* a request that takes longer holds its run up */
-#define OUTSIDE_USEC  (5 * USEC_PER_SEC) /* how long a run waits at least that is crowded out */
+#define OUTSIDE_USEC  (5 * USEC_PER_SEC) /* how long a run that is crowded out waits at least */
 
 /* ---- back to the supervisor */
 
@@ -261,7 +261,8 @@ static size_t held_bytes(const struct worker *worker)
         return sum - stuck + (stuck < HELD_MAX / 2 ? stuck : HELD_MAX / 2);
 }
 
-/* Of large texts trees were made and freed. The C library would keep that memory, in each worker, while others need it. */
+/* The run has made trees of large texts, and freed them. The C library would keep that memory in each
+ * worker, while others need it. */
 void waiting_trim(const struct run *run)
 {
         if (bytes_of(run) > TRIM_MIN)
@@ -504,8 +505,9 @@ static bool process_is_shared(const struct worker_watch *watch, const struct run
         return run;
 }
 
-/* Until its process has answered those that it has: it takes this run alone, or takes no other one at all. A run that has the
- * worker, and waits for a process of its own, is a handler like any other. */
+/* Whether the run waits until its process has answered the requests that it has: the process takes this run
+ * alone, or takes no other one at all. A run that has the worker, and waits for a process of its own, is a
+ * handler like any other. */
 static bool must_wait_for_process(const struct run *run)
 {
         const struct run *last = run->worker->at_handler;
@@ -515,7 +517,8 @@ static bool must_wait_for_process(const struct run *run)
                 process_is_shared(run->watch, run->worker->runs));
 }
 
-/* The first of its watch that waits so: this run, or one that has begun before it and is not overtaken. NULL if none waits. */
+/* The first run of its watch that waits for the process: this one, or one that has begun before it and is
+ * not overtaken. NULL if none waits. */
 static const struct run *next_of_process(const struct run *run)
 {
         const struct run *next = run->worker->runs;
@@ -526,7 +529,7 @@ static const struct run *next_of_process(const struct run *run)
         return next != run || must_wait_for_process(run) ? next : NULL;
 }
 
-/* Of those that wait for the worker alone. */
+/* The first of the runs that wait for the worker alone. */
 static struct run *first_in_line(const struct worker *worker)
 {
         struct run *run = worker->runs;

@@ -102,7 +102,8 @@ static void on_warning(const char *text, const struct fiber *asker, void *userda
                 log_warning("the API server warns: %s", text);
 }
 
-/* The keyring of whoever has started the operator is not for handlers. One of another user gets one of its own (become/). */
+/* The keyring of the user who has started the operator is not for handlers. A handler of another user gets
+ * one of its own (become/). */
 static void leave_keyring(void)
 {
         int r = sys_leave_session_keyring();

@@ -102,7 +102,8 @@ static void refuse_foreign(struct dependents *dependents, struct dependent *depe
         refuse_child(dependents, dependent, why);
 }
 
-/* The watch of ours that has it, if that watch names it still and selects the object as well; else it is free. */
+/* The other watch of ours that has the dependent, if that watch still names it and selects the object as
+ * well; NULL if the dependent is free. */
 static const struct record_watch *find_holder(const struct dependents *dependents,
                                               const struct dependent *dependent,
                                               const struct ownership_view *view)

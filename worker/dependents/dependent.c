@@ -382,7 +382,7 @@ static void write_member(const char *map, struct span there, const char *key, co
         text_append_string(out, !there.start ? "}," : scan_is_empty(there) ? "" : ",");
 }
 
-/* Adds members in the order in which their maps stand in the text; missing maps come first. */
+/* Adds members in the order in which their maps come in the text; missing maps come first. */
 static void write_members(const struct dependent_owner *owner, const struct dependent *dependent,
                           const struct scan_object *object, const char **from, struct text *out)
 {

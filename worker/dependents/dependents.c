@@ -118,8 +118,8 @@ bool dependents_is_claimed(const struct kube_error *error)
                strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
 }
 
-/* Whoever may write to the object may put entries into its list that we may not see. An entry that only the
- * list knows does not hold our finalizer. */
+/* A user who may write to the object may put entries into its list that we may not see. An entry that only
+ * the list knows does not hold our finalizer. */
 static bool leave_stranger(struct dependents *dependents, const struct dependent *dependent,
                            const struct kube_error *error)
 {

@@ -128,7 +128,7 @@ bool ownership_is_marked(const struct dependent_owner *owner, struct span text)
                 search.value[3].start);
 }
 
-/* Cuts the text at its last slash; returns what is behind it, or NULL. */
+/* Cuts the text at its last slash; returns what comes after it, or NULL. */
 static char *cut_last(char *text)
 {
         char *slash = strrchr(text, '/');

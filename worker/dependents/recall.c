@@ -82,7 +82,7 @@ static size_t count_left(const struct dependent_list *list)
         return count;
 }
 
-/* Of which children it names, in whatever order. No two of them are the same. */
+/* A hash of which children the list names, in whatever order. No two of them are the same. */
 static uint64_t hash_of(const struct dependent_list *list)
 {
         uint64_t sum = 0;

@@ -131,8 +131,8 @@ static bool is_to_be_listed(const struct dependent *dependent)
         return dependent->resource.plural && !dependent->release && !is_foreign_news(dependent);
 }
 
-/* Whether a wanted dependent stands for it. A wanted one whose kind is unknown at the moment is
- * remembered as it was. */
+/* Whether the list has a wanted dependent that is the same object. A wanted one whose kind is unknown at the
+ * moment is remembered as it was. */
 static bool is_written(const struct dependents *dependents, const struct dependent *known)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++)

@@ -86,7 +86,7 @@ static bool speaks_of_one(const struct coprocess *coprocess)
 static void log_line(const char *line, void *userdata)
 {
         const struct coprocess *coprocess = userdata;
-        /* Of a batch the line may be about one that was answered. */
+        /* The line of a batch may be about a request that was answered. */
         struct run *run = is_of_batch(coprocess) && coprocess->runs > 0 ? NULL : only_run(coprocess);
 
         if (run)
@@ -434,8 +434,8 @@ static int start_clock(struct coprocess *coprocess, struct asked *asked)
         return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, asked->timeout_at);
 }
 
-/* Of at most 15 digits, which every language has. Nobody can guess it: what a handler prints of an object must not answer the
- * request of another one. 0: there is no random number. */
+/* A number of at most 15 digits, which every language can hold and nobody can guess: what a handler prints
+ * about an object must not answer the request of another one. 0: there is no random number. */
 static uint64_t new_id(void)
 {
         uint64_t random;
@@ -487,8 +487,8 @@ static int launch(struct coprocess *coprocess, struct text *input)
                               &coprocess->process);
 }
 
-/* Until there is a process that listens, or the run has ended: an old one that was told to end is waited for. One that died is
- * followed at once: the object that it died over has a backoff of its own, and others must not wait for that. */
+/* Waits until a process listens, or the run has ended. One that was told to end is waited for; one that died
+ * is followed at once: the object that it died over has a backoff, and others must not wait for that. */
 static int make_ready(struct coprocess *coprocess, const struct asked *asked) _suspends_
 {
         const struct run *run = asked->run;

@@ -13,8 +13,9 @@
 #include "worker/dependents/dependent.h"
 #include "worker/run/request.h"
 
-/* Behind the namespace in the key of the run's object, to which it is related; NULL: it belongs to none, or it is an object of
- * the operator's own, which is related to those of all namespaces. */
+/* The place after the namespace in the key of the run's object, which is related to objects of that
+ * namespace. NULL: the object belongs to no namespace, or it is the operator's own, which is related to
+ * objects of all namespaces. */
 static const char *slash_of(const struct run *run)
 {
         return run->watch->config->own_action[0] ? NULL : strchr(run->order->key, '/');
@@ -125,7 +126,7 @@ static int compare_related_names(const void *one, const void *other)
         return strcmp(one, other);
 }
 
-/* Of those beyond the bound, only the number is wanted. */
+/* Notes a name. Names beyond the bound are only counted. */
 static int note_name(const char *name, void *userdata)
 {
         struct name_list *list = userdata;

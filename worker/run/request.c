@@ -158,7 +158,8 @@ static int add_presented(struct owned_list *list)
 
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
 
-/* Whose they are mostly, where they have a namespace: who may raise a limit can talk to whom it concerns. */
+/* Names the namespace that has most of them, if they have one: a reader who may raise the limit then knows
+ * whom to talk to. */
 static void describe_largest(const struct store_extent *extent, char *out, size_t size)
 {
         out[0] = '\0';

@@ -76,8 +76,9 @@ int finalizer_is_there(struct run *run)
         return run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
 }
 
-/* An object that is being deleted gets no finalizer. Of one that is not selected any more ours is taken off
- * after the handler. But a watch that does not want it any more holds no object that is being deleted. */
+/* An object that is being deleted gets no finalizer. If an object is not selected any more, ours is taken
+ * off after the handler. But a watch that does not want the finalizer any more holds no object that is being
+ * deleted. */
 int finalizer_is_wrong(struct run *run)
 {
         int r;

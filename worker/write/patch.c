@@ -90,8 +90,8 @@ static int read_again(struct run *run, struct kube_answer *ret) _suspends_
 
 /* ---- after a conflict, or without an answer */
 
-/* Where the connection broke, the server may have carried the patch out: what is read again tells. (After a timeout it would be
- * waited for as long again.) */
+/* Where the connection broke, the server may have carried the patch out: the object that is read again shows
+ * that. (After a timeout it would be waited for as long again.) */
 static bool is_to_be_made_anew(struct run *run, const struct kube_error *error)
 {
         bool conflicts =

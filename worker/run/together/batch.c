@@ -17,7 +17,7 @@ static bool is_called_off(const struct run *run, const struct asked *asked)
         return asked->id == 0 && waiting_is_called_off(run);
 }
 
-/* Until the request is over or called off, or nobody leads any more. */
+/* Waits until the request is over or called off, or nobody leads any more. */
 static int follow(struct run *run, const struct asked *asked) _suspends_
 {
         int r = 0;
