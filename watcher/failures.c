@@ -118,7 +118,7 @@ static bool other_failures_are_left(const struct watcher *watcher, const struct 
 }
 
 /* Returns 0 where the watch goes on: it is isolated, or other namespaces are left. Objects that find no room in memory
- * end no operator: who may create Secrets could end it, and again at each start. */
+ * end no operator: a user who may create Secrets could end the operator, and again at each start. */
 static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];

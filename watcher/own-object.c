@@ -15,7 +15,7 @@
         USEC_PER_HOUR /* the end of its object wakes it (watcher.c); this is for what nobody has seen */
 
 #define AGAIN_USEC                                                                                          \
-        (5 * USEC_PER_SEC) /* whoever deletes it again and again has it made again no more often */
+        (5 * USEC_PER_SEC) /* an object that is deleted again and again is made again no more often */
 
 static int own_write(const struct watcher *watcher, struct text *out)
 {

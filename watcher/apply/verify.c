@@ -321,8 +321,8 @@ static int next_of_turn(struct watcher *watcher, struct store_question *ret)
         return r;
 }
 
-/* In the order of keys, and each second question by turns of the namespaces: who has many questions does not
- * hold up the others. -ENOENT: the round is over. */
+/* In the order of keys, and each second question by turns of the namespaces: a namespace with many questions
+ * does not hold up the others. -ENOENT: the round is over. */
 static int next_question(struct watcher *watcher, struct store_question *ret)
 {
         struct verification *verification = watcher->verification;
