@@ -11,7 +11,7 @@ int error_set(struct error *error, int status, const char *format, ...)
 {
         va_list arguments;
 
-        assert(status <= 0); /* 0: what is told is no failure */
+        assert(status <= 0); /* 0: the text reports no failure */
         if (!error || error->status < 0)
                 return status;
         va_start(arguments, format);

@@ -323,7 +323,7 @@ static int hex_value(const char *at, unsigned *ret)
         return 0;
 }
 
-/* Behind "\u". */
+/* Decodes what comes after "\u". */
 static int decode_unicode(const char **at, const char *end, unsigned *ret)
 {
         unsigned low;

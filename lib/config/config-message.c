@@ -82,14 +82,16 @@ static bool list_kinds(const struct config_watch *config, struct record_watch *r
         return done;
 }
 
-/* Whose notes are no reason to run; "": a run knows its own writes. It does not know those of another watch; nor those of a run
- * in which a replica died: the epoch that it wrote would end the backoff of an object that kills all. */
+/* The operator whose notes are no reason to run; "": a run knows its own writes. A run knows neither the
+ * writes of another watch nor those of a run in which a replica died: the epoch that it wrote would end the
+ * backoff of an object that kills all. */
 static const char *notes_of(const struct config *config, const struct config_watch *watch)
 {
         return watch->shared || config->replicas ? config->operator_name : "";
 }
 
-/* A condition tells which generation it is about: where the spec changes and changes back, it must be told anew. */
+/* A condition names the generation that it is about: if the spec changes and changes back, the condition
+ * must be written again. */
 static enum trigger told_trigger(const struct config_watch *watch)
 {
         return watch->trigger == TRIGGER_ESSENCE && watch->ready_condition && watch->ready_condition[0]

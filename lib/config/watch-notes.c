@@ -38,7 +38,7 @@ static bool selects_the_same(const struct config_watch *a, const struct config_w
                a->namespace_count == 0 && b->namespace_count == 0;
 }
 
-/* true: a mistake was told. */
+/* true: a mistake was reported. */
 static bool check_ids(struct reader *reader, yaml_node_t *node, const char *path,
                       const struct config_watch *watch, const struct config_watch *other)
 {

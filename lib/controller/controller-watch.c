@@ -44,7 +44,7 @@ unsigned watch_limit(const struct controller *controller, const struct config_wa
                                                                                   : 0;
 }
 
-/* Of the group and the kind, in whichever version; 0: owned objects are nobody's but this watch's. */
+/* A hash of the group and the kind, in whichever version; 0: owned objects are nobody's but this watch's. */
 static uint64_t kind_of(const struct config_watch *config)
 {
         const char *slash = config->owner ? NULL : strchr(config->api_version, '/');

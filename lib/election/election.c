@@ -16,7 +16,7 @@
 enum event {
         EVENT_TAKE,      /* the record is being taken */
         EVENT_TAKEN,     /* it is ours */
-        EVENT_NOT_TAKEN, /* it is not, or nobody knows */
+        EVENT_NOT_TAKEN, /* it is not, or that is unknown */
         EVENT_LAPSED,    /* the time of our lead is over */
         EVENT_FOREIGN,   /* the record, or our member Lease, is not ours any more */
         EVENT_STEP_DOWN,
@@ -101,8 +101,8 @@ static bool is_renewed(const struct election *election, uint64_t now)
 
 /*
  * Others may have seen our member Lease missing, and not that it came back: deleted again, it would have been missing
- * all the time for them. So when it is another object than before, the record gets another version, too, by which
- * they look anew; and until then nothing extends our lead.
+ * all the time for them. So when it is another object than before, the record gets another version, too,
+ * which makes them look again; and until then nothing extends our lead.
  */
 static bool must_touch(const struct election *election)
 {
@@ -350,7 +350,7 @@ static void see_record(struct election *election, const char *version, const str
                 snprintf(record->version, sizeof(record->version), "%s", version);
                 record->known = true;
                 record->since = now;
-                /* The holder is looked at anew, too: must_touch() says why. */
+                /* The holder is looked at again, too: must_touch() says why. */
                 election->holder.known = election->is_checked = false;
                 election->is_ours = election->is_our_release = false;
         }
@@ -371,7 +371,8 @@ static void learn_record(struct election *election, const struct election_answer
                    exists && !election->record_refused ? &answer->claim : &nobody, now);
 }
 
-/* Of the record while we lead: it is ours, or was deleted (and maybe made without a holder), or we are not its holder. */
+/* Judges our lead by the record: it is ours, or was deleted (and maybe made without a holder), or we are not
+ * its holder. */
 static void judge_lead(struct election *election, uint64_t sent, uint64_t now)
 {
         bool is_lost = election->record_refused || is_held(election) || election->claim.released;
@@ -484,7 +485,7 @@ void election_answer(struct election *election, const struct election_answer *an
         if (is_unknown || (!is_read && answer->outcome != OUTCOME_DONE))
                 lane->next = now + part(election, ELECTION_RETRY);
         if (is_unknown && is_read)
-                look_by(election, now); /* no answer says nothing */
+                look_by(election, now); /* an answer that did not come says nothing */
         else if (lane->ask.kind == ASK_OWN)
                 answer_own(election, answer, now);
         else if (lane->ask.kind == ASK_RENEW && !is_unknown)

@@ -8,7 +8,7 @@
 
 #define NUMBER_MAX UINT64_C(999999999999999999)
 
-/* What a line has behind its name, in this order. */
+/* What a line has after its name, in this order. */
 static const struct {
         const char *name;
         struct lasting_field {
@@ -96,7 +96,7 @@ static bool read_lasting_number(const char *word, size_t size, uint64_t *ret)
         return true;
 }
 
-/* The word at *at, which moves behind it and the space before the next one. */
+/* Reads the word at *at, and moves *at past it and the space after it. */
 static size_t next_word(const char **at, const char *end)
 {
         const char *space = memchr(*at, ' ', (size_t)(end - *at));

@@ -280,7 +280,7 @@ static int read_json_value(struct reader *reader, char c, cJSON **ret)
         return c == '-' || (c >= '0' && c <= '9') ? read_json_number(reader, ret) : read_word(reader, ret);
 }
 
-/* Behind a value: closes what ends here. 1: the outermost has ended; 0: a key or a value comes. */
+/* After a value: closes what ends here. 1: the outermost has ended; 0: a key or a value comes. */
 static int read_end(struct reader *reader, bool is_first)
 {
         while (reader->depth > 0) {

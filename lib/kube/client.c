@@ -28,7 +28,7 @@
 #define BUFFER_SIZE        (512L * 1024)
 #define WATCH_BUFFER_SIZE  (32L * 1024) /* held for hours, mostly with nothing in it */
 
-/* Behind all other sources: a server that sends faster than we read leaves no room for messages and
+/* After all other sources: a server that sends faster than we read leaves no room for messages and
  * heartbeats otherwise. libcurl takes a hundred buffers in a turn, and then asks for another one (`soon`).
  * Among equals sd-event gives turns by how long a source has been pending, and one that is deferred counts
  * as pending since its first time: it would be the only one to have any. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See libcurl.h. What has the name of a function of libcurl's here is hidden from libcurl itself. */
+/* See libcurl.h. A function here that has the name of one of libcurl's is hidden from libcurl itself. */
 #include "kube/libcurl.h"
 
 #include <dlfcn.h>

@@ -485,7 +485,7 @@ static enum kube_failure failure_of(CURLcode code, const struct kube_transfer *t
         case CURLE_SSL_ENGINE_SETFAILED:
                 return KUBE_FAILURE_TLS;
         case CURLE_OPERATION_TIMEDOUT:
-                /* 0 until the connection stands, TLS included, and the request could go. */
+                /* 0 until there is a connection, TLS included, and the request could go. */
                 curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &prepared);
                 return prepared == 0 ? KUBE_FAILURE_CONNECT : KUBE_FAILURE_TIMEOUT;
         case CURLE_GOT_NOTHING:
@@ -564,7 +564,7 @@ static const char *tls_advice(const struct kube_transfer *transfer, CURLcode cod
         }
 }
 
-/* "Unauthorized" helps nobody who does not know who was refused where, and which file says who it is. */
+/* "Unauthorized" helps only a reader who knows who was refused where, and which file says who that is. */
 static void add_identity(const struct kube_credential *credential, struct kube_error *error)
 {
         char *message;

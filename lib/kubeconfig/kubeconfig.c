@@ -42,7 +42,7 @@ static int check_named(const struct loader *loader, const char *path)
 {
         struct stat st;
 
-        /* Whoever reads a missing file reports it. */
+        /* A missing file is reported when it is read. */
         return loader->trusted && stat(path, &st) == 0 ? file_check_source(path, &st, NOBODY, loader->error)
                                                        : 0;
 }

@@ -16,7 +16,7 @@ int ledger_history_add(struct ledger *ledger, const struct ledger_history *entry
         return ledger_history_keep(ledger, entry);
 }
 
-/* Behind the answer whether the entry is intact. */
+/* These columns come after the answer whether the entry is intact. */
 #define READ_NUMBER(number, column) .column = (uint64_t)sqlite3_column_int64(statement, number),
 #define READ_TEXT(number, column)   .column = ledger_column(statement, number),
 #define READ(kind, number, column)  READ_##kind(number, column)

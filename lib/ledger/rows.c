@@ -141,7 +141,7 @@ int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, co
         return ledger_changed(ledger, cached);
 }
 
-/* Behind the answer whether the row is intact. */
+/* These columns come after the answer whether the row is intact. */
 #define PLACE(column)                            (VALUE_##column - VALUE_ran_realtime + 1)
 #define NUMBER_AT(place)                         sqlite3_column_int64(statement, place)
 #define READ_NUMBER(column)                      (uint64_t) NUMBER_AT(PLACE(column))

@@ -72,7 +72,7 @@ void metric_label_write(struct text *out, const char *name, const char *value)
         text_append_string(out, "\"");
 }
 
-/* Behind the value's last quote; NULL: it is none. */
+/* Returns the place after the value's last quote; NULL if there is no value. */
 static const char *skip_value(const char *p)
 {
         if (*p++ != '"')

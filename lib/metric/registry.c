@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Series stand in the list of their family, as that is how they are written, and in a hash table, in which a run finds them.
- * Nothing of a family changes but its series, and it goes with the last of them. What a watch has is counted; a watch that was
- * taken out of the configuration keeps what it has until the next start.
+ * Series are in the list of their family, as that is how they are written, and in a hash table, in which a
+ * run finds them. Nothing of a family changes but its series, and it goes with the last of them. What a
+ * watch has is counted; a watch that was taken out of the configuration keeps what it has until the next
+ * start.
  */
 #include "metric/registry.h"
 

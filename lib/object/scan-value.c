@@ -217,7 +217,7 @@ int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size
         return 0;
 }
 
-/* Behind an opening bracket: whether something is in it. */
+/* After an opening bracket: whether something is in it. */
 static bool is_filled(const char *at, const char *end)
 {
         while (at < end && json_is_space(*at))
@@ -225,7 +225,7 @@ static bool is_filled(const char *at, const char *end)
         return at < end && *at != ']' && *at != '}';
 }
 
-/* A value is the first one in its brackets, or stands after a comma. */
+/* A value is the first one in its brackets, or comes after a comma. */
 size_t scan_count_values(const char *input, size_t size)
 {
         const char *at = input, *end = input + size;

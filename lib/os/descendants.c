@@ -79,7 +79,7 @@ static bool is_users_spared(uid_t user)
         return false;
 }
 
-/* The process group tells whose process this was if it has lost its parent. */
+/* The process group shows whose process this was if it has lost its parent. */
 static bool belongs_to_spared(const struct entry *entry)
 {
         return is_spared(entry->pid) || is_spared(entry->group);
@@ -355,9 +355,9 @@ void descendants_reap_ended(void)
                !is_spared(info.si_pid) && sys_reap(info.si_pid, &status) > 0);
 }
 
-/* Reaps one by one: whoever spares a child reaps it as well. A child that is reaped here may have forked after
- * the table was read, and its child is ours now: only a pass that finds no child proves that none is left.
- * Nothing escapes: the topmost of what is left is our child, and stays until we reap it. */
+/* Reaps one by one: the code that spares a child reaps it as well. A child that is reaped here may have
+ * forked after the table was read, and its child is ours now: only a pass that finds no child proves that
+ * none is left. Nothing escapes: the topmost of what is left is our child, and stays until we reap it. */
 static bool reap_others(uid_t user)
 {
         struct table table = {0};

@@ -101,7 +101,7 @@ int listen_open(const char *where, bool kept, char **ret_socket_path, struct err
         if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
                 return error_set(error, -errno, "%s: %s", where, strerror(errno));
         if (address.any.sa_family == AF_UNIX) {
-                /* Who may enter the folder may ask. */
+                /* A user who may enter the folder may ask. */
                 if (chmod(address.un.sun_path, 0666) < 0)
                         return error_set(error, -errno, "%s: %s", where, strerror(errno));
                 *ret_socket_path = strdup(address.un.sun_path);
@@ -135,6 +135,7 @@ int listen_keep(const char *where)
                 r = open_socket(&address, &fd);
         if (r < 0)
                 return r;
-        /* Without SO_REUSEADDR: with it, whoever sets it too gets the port as long as nobody listens there. */
+        /* Without SO_REUSEADDR: any other process that sets it too would get the port as long as nobody
+         * listens there. */
         return share_port(fd) < 0 || bind(fd, &address.any, size) < 0 ? -errno : TAKE_FD(fd);
 }

@@ -21,7 +21,7 @@ struct slots {
         size_t count, size;
 };
 
-/* Space that is not there would kill whoever writes to it: it is taken before. */
+/* Space that is not there would kill the process that writes to it: it is taken before. */
 static int make_slot_file(const char *path, size_t size)
 {
         _cleanup_close_ int fd = -1;

@@ -63,7 +63,7 @@ static int reap(struct process *process)
         siginfo_t info = {0};
 
         if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG, &usage) < 0) {
-                process->wait_status = SIGKILL; /* counts as failed: nobody knows how it ended */
+                process->wait_status = SIGKILL; /* counts as failed: how it ended is unknown */
                 return -errno;
         }
         if (info.si_pid == 0)
@@ -75,7 +75,7 @@ static int reap(struct process *process)
 
 /* ---- the end */
 
-/* Why its program was not executed; 0 if it was. Told as its last line as well. */
+/* Why its program was not executed; 0 if it was. Reported as its last line as well. */
 static int start_error(struct process *process)
 {
         int r = process->failure_fd >= 0 ? spawn_failure(process->failure_fd) : 0;
@@ -200,7 +200,8 @@ static void kill_after(struct process *process, uint64_t grace_usec)
 
 static void end_process_with(struct process *process, enum process_end end, uint64_t grace_usec);
 
-/* Whoever serves beside it as the same user may make more of what is left, without a pause: then nothing but its end helps. */
+/* Ends processes that serve beside it as the same user. They may make more of what is left, without a pause:
+ * then nothing but their end helps. */
 static bool end_servers(const struct process *process)
 {
         bool any = false;
@@ -218,7 +219,7 @@ static bool end_servers(const struct process *process)
 }
 
 /* A process that KILL does not end (of another user by a setuid program, or stuck in the kernel) keeps the
- * run: two of one object must not meet. But it is said, and asked less often. */
+ * run: two of one object must not meet. But that is reported, and the process is looked at less often. */
 static uint64_t sweep_pause(struct process *process)
 {
         if (process->killed_since == 0 || clock_boottime_usec() - process->killed_since < STUCK_USEC)
@@ -333,7 +334,7 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
                         process_finish(process); /* leftovers are killed after the last end */
                 else
                         end_descendants(process);
-                process = under_way.first; /* whoever was told may have freed or started another one */
+                process = under_way.first; /* the callback may have freed or started another one */
         }
         descendants_reap_ended();
         return 0;

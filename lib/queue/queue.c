@@ -2,10 +2,10 @@
 /*
  * The queue of the supervisor: see queue.h for what it promises.
  *
- * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its tenant,
- * or in its tenant's heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
- * change takes the entry out first (entry_unplace) and places it again. What must never happen: an entry
- * without work that is not freed, work that is dropped without being handled or superseded.
+ * An entry is in exactly one place: in the running list (a worker has it), in a ready list of its tenant, or
+ * in its tenant's heap of delayed ones. entry_place() alone decides which, from the work that is pending;
+ * every change takes the entry out first (entry_unplace) and places it again. What must never happen: an
+ * entry without work that is not freed, work that is dropped without being handled or superseded.
  */
 #include "queue/queue.h"
 
@@ -531,7 +531,7 @@ static bool was_read(const struct work *pending, const struct work *current,
                 return pending->fingerprint == outcome->fingerprint ||
                        pending->fingerprint == outcome->own_fingerprint ||
                        (pending->version != 0 && pending->version <= outcome->known_version);
-        /* Behind our own write, what was read before it is a change: somebody has taken the write back. */
+        /* After our own write, what was read before it is a change: somebody has taken the write back. */
         return pending->version <= outcome->known_version ||
                pending->fingerprint == outcome->own_fingerprint;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is within a watch. Three steps, each of which passes nobody over forever: the ring of a line
- * (what is asked for by hand, then what is ordinary, then low priority; each eighth pick goes to the one that
- * was passed over), the tenant that is first in that ring and then goes to its end, and that tenant's key
- * (what has begun, then what is new, with the same ageing). A step costs the same however many tenants and
- * keys there are. What is delayed comes into these lines in turns, too.
+ * Decides whose turn it is within a watch. Three steps, each of which passes nobody over forever: the ring
+ * of a line (what is asked for by hand, then what is ordinary, then low priority; each eighth pick goes to
+ * the one that was passed over), the tenant that is first in that ring and then goes to its end, and that
+ * tenant's key (what has begun, then what is new, with the same ageing). A step costs the same however many
+ * tenants and keys there are. What is delayed comes into these lines in turns, too.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* ---- tenants come and go */
 
-/* Of a kind without namespaces: "". */
+/* The key's namespace; "" for a kind without namespaces. */
 static size_t key_namespace_length(const char *key)
 {
         const char *slash = strchr(key, '/');
@@ -232,7 +232,8 @@ static bool first_needs_no_token(const struct queue_watch *watch)
         return !work_needs_token(entry_head(watch->ring[LINE_BY_HAND].first->ready[LINE_BY_HAND].first));
 }
 
-/* Of a paused watch, only runs that go on, and those asked for by hand; without a token, only runs that go on. */
+/* Whether the ring waits. In a paused watch only runs that go on, and those asked for by hand, may run;
+ * without a token, only runs that go on. */
 static bool ring_waits(const struct queue_watch *watch, enum queue_line line)
 {
         if (watch->bucket.empty)

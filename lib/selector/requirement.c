@@ -101,7 +101,7 @@ bool requirement_matches(const struct requirement *requirement, const char *valu
 
 /*
  * A requirement is a key alone ("key", "!key"), or a key, an operator and a value or a list of values in
- * brackets. `in` and `notin` are words like others where a key or a value stands.
+ * brackets. `in` and `notin` are words like others in the place of a key or a value.
  */
 
 #define SPACE    " \t\r\n"
@@ -128,7 +128,7 @@ static size_t word_length(const struct parser *parser)
         return strcspn(parser->place, WORD_END);
 }
 
-/* true: the sign stood here, and is read. */
+/* true: the sign was here, and is read. */
 static bool take_sign(struct parser *parser, const char *sign)
 {
         size_t length = strlen(sign);

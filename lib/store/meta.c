@@ -256,7 +256,7 @@ int store_read_progress(struct store *store, const char *stream, struct store_pr
         return 0;
 }
 
-/* Whether each table holds what its sum says: a record that damage has hidden is missed by nothing else. */
+/* Whether each table holds what its sum says: a record that damage has hidden shows in nothing else. */
 #define PROGRESS_ENTRIES 4096
 #define PROGRESS_BYTES   ((size_t)32 << 20)
 

@@ -34,7 +34,7 @@ int store_owner_remove(struct store *store, const char *uid, const char *key)
 struct range {
         struct store *store;
         MDB_txn *transaction;
-        size_t prefix, owner; /* bytes of a key that are looked for; of those the owner's */
+        size_t prefix, owner; /* bytes of a key that are looked for; of these the owner's */
         store_visit_t visit;
         void *userdata;
 };

@@ -70,7 +70,7 @@ static int judge_opened(struct store *store, struct error *error)
         return 0;
 }
 
-/* A crash leaves meta.sequence behind the entries that were written since. */
+/* After a crash, meta.sequence is lower than that of the entries that were written since. */
 static int raise_sequence(struct store *store)
 {
         MDB_cursor *cursor;

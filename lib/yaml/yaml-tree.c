@@ -158,7 +158,7 @@ cJSON *yaml_parse_object(const struct text *text)
 
 /* ---- files */
 
-/* "---" and nothing behind it. */
+/* "---" and nothing after it. */
 static bool is_empty(yaml_document_t *document)
 {
         const yaml_node_t *root = yaml_document_get_root_node(document);

@@ -298,8 +298,8 @@ static bool is_found(const struct config_handler *handler, const char *name)
         return path || errno != ENOENT;
 }
 
-/* Of all that is wrong with a script's first line, the kernel says no more than "no such file", as if the script were
- * missing. */
+/* Finds out what is wrong with a script's first line. The kernel only says "no such file", as if the script
+ * were missing. */
 static void check_first_line(struct reader *reader, const yaml_node_t *node, const char *key,
                              const struct config_handler *handler)
 {

@@ -54,8 +54,8 @@ static int nothing(struct watch *watch _unused_, const struct record_change *cha
         return 0;
 }
 
-/* While it is unknown what was in flight (unsure.c), the row may tell of content that is older than what
- * was shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
+/* While it is unknown what was in flight (unsure.c), the row may name content that is older than what was
+ * shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
 static bool forget_handled(struct watch *watch, const struct ledger_row *row)
 {
         struct ledger_row unknown = *row;

@@ -15,8 +15,8 @@
 #include "queue/look.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
- * not be a reason for another one. While one is in flight nobody knows how it will end: if it fails, the
- * queue forgets what came in the meantime. */
+ * not be a reason for another one. While an attempt is in flight, its end is unknown: if it fails, the queue
+ * forgets what came in the meantime. */
 static bool child_matters(const struct watch *parent, const struct ledger_row *row)
 {
         bool fails = row->attempts > 0 || row->permanent;
@@ -136,7 +136,7 @@ static int find_owner_row(struct watch *parent, const struct record_change *chan
         return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
 }
 
-/* Of a related object, who is one of those that may depend on it. */
+/* A change of a related object, for an object that may depend on it. */
 int owned_related_changed(struct watch *parent, const struct ledger_row *row)
 {
         struct record_change change = {

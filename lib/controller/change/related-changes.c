@@ -2,9 +2,9 @@
 /*
  * Changes of related objects: every object in their namespace may depend on them. There may be many of both, so
  * no dependent is looked up when a change comes. A parent has one cursor for each namespace in which something
- * has changed: it goes once around the parent's rows there, a page a turn, and each further change makes it go
- * once around from where it stands. So everybody is asked after the last change, and no change costs more than
- * that.
+ * has changed: it goes once around the parent's rows there, a page a turn, and each further change makes it
+ * go once around from where it is. So everybody is asked after the last change, and no change costs more
+ * than that.
  *
  * The queue gets no more of them than it can take beside what is new: those that are after the cursor are
  * where they cost nothing, in the ledger. Namespaces take turns; where the queue is full, the turn goes to one
@@ -130,7 +130,7 @@ void related_forget(struct watch *watch)
         watch->related_room = 0;
 }
 
-/* Once around, from where it stands. */
+/* Once around, from where it is. */
 static int ask_all(struct watch *parent, const char *namespace)
 {
         size_t place = cursor_place(parent, namespace);
@@ -198,7 +198,7 @@ static bool parent_has_room(struct watch *parent)
         return false;
 }
 
-/* Behind all keys of this one's namespace. */
+/* Gives this key's namespace a cursor of its own, and moves this one past all keys of that namespace. */
 static int ask_namespace(struct related_cursor *cursor, const char *key, const char *slash)
 {
         _cleanup_free_ char *namespace = strndup(key, (size_t)(slash + 1 - key));
@@ -236,7 +236,7 @@ static int take_related_row(const char *watch_name _unused_, const struct ledger
         return owned_related_changed(cursor->parent, row);
 }
 
-/* The end of its rows was reached: it goes on at their beginning, up to where it stood at the last change.
+/* The end of its rows was reached: it goes on at their beginning, up to where it was at the last change.
  */
 static int wrap(struct related_cursor *cursor)
 {

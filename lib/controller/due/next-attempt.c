@@ -55,7 +55,7 @@ static uint64_t resync_spread(struct watch *watch, uint64_t resync_usec)
 }
 
 /* When it is due is in an index of the ledger, in which every change costs as much as the row itself: the
- * time that stands there stays, and due.c counts from the last success. Whole minutes, so that neighbours in
+ * time that is there stays, and due.c counts from the last success. Whole minutes, so that neighbours in
  * time are neighbours in the index. */
 uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now)
 {

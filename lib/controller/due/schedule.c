@@ -156,7 +156,7 @@ static bool has_missed(const struct watch *watch, const struct ledger_row *row)
         return watch->config->on_missed == ON_MISSED_SKIP && now > due && now - due > IN_TIME_USEC;
 }
 
-/* Of several times that have passed, the last may still be in time. */
+/* Leaves a run out. If several of its times have passed, the last one may still be in time. */
 static void leave_out(struct watch *watch, struct ledger_row *row)
 {
         tell_missed(watch, row);

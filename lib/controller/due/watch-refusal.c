@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That the server refuses us (401, 403) is no failure of an object: the watch is degraded, its deadline runs,
+ * A refusal by the server (401, 403) is no failure of an object: the watch is degraded, its deadline runs,
  * and one object is the witness, which is tried often enough to know in time. Any write of the watch that
  * succeeds ends it. Past the deadline the operator ends with 77, or the watch is isolated.
  *

@@ -58,7 +58,7 @@ static bool runs_low(const struct worker *worker)
         return worker_busy_with(worker) <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
 }
 
-/* A long run, whatever was expected: runs that are put behind it come back, and would be put there again and
+/* A long run, whatever was expected: runs that are put after it come back, and would be put there again and
  * again. */
 static bool is_late(const struct worker *worker, uint64_t now)
 {
@@ -393,7 +393,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .behind = given->run.behind,
                 .alone = queue_is_alone(controller->queue, given->run.id),
                 .owned_degraded = owned_is_degraded(watch),
-                /* Of a lost row it is unknown what we have written (object/child-kinds.h). */
+                /* If the row was lost, it is unknown what we have written (object/child-kinds.h). */
                 .kinds = controller->ledger_lost && given->is_first ? "?" : "",
                 .taken = has_left && twin_owes(watch, given->run.key, given->run.uid),
         };
@@ -436,7 +436,7 @@ static bool has_place_for_unsent(const struct worker *worker)
                               !is_late(worker, worker->controller->now.boottime));
 }
 
-/* One that may not is aside: it holds nobody up, so that many can be told of at once. */
+/* One that may not is aside: it holds nobody up, so that many can be reported at once. */
 static bool leaves_now(struct worker *worker, struct assignment *given)
 {
         const struct controller *controller = worker->controller;

@@ -285,7 +285,7 @@ int ending_refused(struct ending *ending)
         const struct config_watch *config = ending->watch->config;
         uint64_t delay;
 
-        /* Somebody waits for it, and the log says why it did not work. */
+        /* A person waits for this run, and the log says why it did not work. */
         if (ending->done->action == ACTION_RELEASE || ending->done->action == ACTION_FINALIZER)
                 return ending_failed(ending);
         if (config->on_unrecoverable == ON_UNRECOVERABLE_CRASH)

@@ -156,8 +156,8 @@ int last_life_take_run(struct controller *controller, const struct noted_run *no
 /*
  * A ledger that was lost (set aside, or taken away) while the stores were not. It knew what had been handed
  * to handlers; until everything that exists has been handed out again, an object that it does not know
- * counts as handed out: its deletion is told, once too often rather than never. That outlives restarts, in a
- * row of the scopes under a name that no watch has.
+ * counts as handed out: its deletion is reported, once too often rather than never. That outlives restarts,
+ * in a row of the scopes under a name that no watch has.
  */
 #define LOST_ROW "" /* no watch has this name */
 

@@ -6,8 +6,8 @@
  * supervised; SQLite is made for several connections.
  *
  * - A second after a commit the log is on the disk: that is what a loss of power may take.
- * - Checkpoints. Behind one that is complete the log begins again, and whoever commits first then must sync
- *   its new head before he writes on: what is left of the old log would be taken for valid. So the thread
+ * - Checkpoints. After one that is complete the log begins again, and the first to commit then must sync its
+ *   new head before writing on: what is left of the old log would be taken for valid. So the thread
  *   makes that commit itself, after a gate. The loop asks at the gate before each transaction, and while it
  *   is closed does what needs no ledger.
  *

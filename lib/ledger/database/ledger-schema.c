@@ -149,7 +149,7 @@ static int prepare_database(sqlite3 *database, struct error *error)
         return r < 0 || format != 0 ? r : create_tables(database);
 }
 
-/* Of an input or output error SQLite's own words do not tell a full disk from a broken one. */
+/* For an input or output error, SQLite's own words do not distinguish a full disk from a broken one. */
 static void describe_failure(struct error *error, int r, sqlite3 *database)
 {
         bool is_plain = !database || (sqlite3_errcode(database) & 0xff) != SQLITE_IOERR ||

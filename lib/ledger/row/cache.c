@@ -158,7 +158,8 @@ struct cached_row *cache_find(struct row_cache *cache, const char *watch, const 
         struct cached_row *cached;
         uint64_t hash;
 
-        /* A row is asked for several times in succession: it is read, changed, and told how its run ended. */
+        /* A row is asked for several times in succession: it is read, changed, and gets the end of its
+         * run. */
         if (cache->newest && is_row(cache->newest, watch, key, uid))
                 return cache->newest;
         hash = row_hash(watch, key, uid);

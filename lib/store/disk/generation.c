@@ -200,8 +200,8 @@ static uint64_t end_of_file(const struct store *store, int *ret_fd)
         return ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
 }
 
-/* A list without end must not take the last place of a disk from all who share it. A store that does not grow is
- * written to the last. */
+/* A list without end must not take the last place of a disk from others who share it. A store that does not
+ * grow is written to the last. */
 bool disk_has_room(int fd, uint64_t size)
 {
         struct statvfs disk;
@@ -299,7 +299,8 @@ int environment_room(struct store *store, uint64_t *ret)
         return 0;
 }
 
-/* Makes the file longer, and never shorter: another process may have written behind our end meanwhile (previous.h). */
+/* Makes the file longer, and never shorter: another process may have written after our end meanwhile
+ * (previous.h). */
 static int lengthen(int fd, off_t from, off_t to)
 {
         if (fallocate(fd, 0, from, to - from) == 0)
@@ -307,8 +308,8 @@ static int lengthen(int fd, off_t from, off_t to)
         return errno != EOPNOTSUPP || ftruncate(fd, to) < 0 ? -errno : 0;
 }
 
-/* Pages at the end that were taken and given back in one transaction are never written, and nothing refers to them; but who opens
- * the file takes one that lacks them for damaged (file_is_whole()). */
+/* Pages at the end that were taken and given back in one transaction are never written, and nothing refers
+ * to them; but a process that opens the file takes one that lacks them for damaged (file_is_whole()). */
 static int make_whole(const struct store *store)
 {
         int fd = -1;
@@ -322,7 +323,7 @@ static int make_whole(const struct store *store)
         return (uint64_t)st.st_size < end ? lengthen(fd, st.st_size, (off_t)end) : 0;
 }
 
-/* A write that was cut short, as the last one on a full disk is, LMDB tells of as a broken one's. */
+/* LMDB reports a write that was cut short, as the last one on a full disk is, as one of a broken disk. */
 int environment_commit(struct store *store, MDB_txn *transaction)
 {
         int fd, r = store_errno(mdb_txn_commit(transaction));
