@@ -128,7 +128,7 @@ static bool content_type_has(const struct request *request, const char *part)
         return type && strstr(type, part);
 }
 
-/* An object may come as YAML; behind this everything is JSON. false: answered. */
+/* An object may come as YAML; after this everything is JSON. false: answered. */
 static bool translate_body(struct request *request)
 {
         _cleanup_free_ char *json = NULL;

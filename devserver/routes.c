@@ -46,7 +46,7 @@ static char *take_segment(const char **url)
         return segment;
 }
 
-/* "/<name>/<plural>..." behind namespaces, but not the namespace's own subresources. */
+/* "/<name>/<plural>..." after namespaces, but not the namespace's own subresources. */
 static bool is_inside_namespace(const char *rest)
 {
         const char *inner = rest[0] == '/' ? strchr(rest + 1, '/') : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens of service accounts (TokenRequest), which are good for this server until they expire, or their
- * account is gone. There are no roles here: who has one may do everything.
+ * account is gone. There are no roles here: a client with a token may do everything.
  */
 #include "devserver/cluster/account-token.h"
 

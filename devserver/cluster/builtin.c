@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core kinds, as plain objects: no controller runs behind them. */
+/* The core kinds, as plain objects: no controller runs for them. */
 #include "devserver/cluster/builtin.h"
 
 #include <string.h>

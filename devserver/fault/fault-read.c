@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every member stands in one table. */
+/* Every member has its row in one table. */
 #include "devserver/fault/fault-read.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An authority of the server's own, and certificates by it for 127.0.0.1 and localhost: made at each start,
- * and anew when a test asks for it. */
+ * and again when a test asks for it. */
 #include "devserver/http/certificate.h"
 
 #include <errno.h>

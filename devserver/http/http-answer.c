@@ -107,7 +107,7 @@ void answer_mistakes(struct request *request, const char *name, struct mistakes 
 
         text_printf(&message, "%s%s%s \"%s\" is invalid: %s", request->resource->kind,
                     request->group[0] ? "." : "", request->group, name, list ? list : "");
-        /* Of what is invalid the real server names the kind, not the resource. */
+        /* For an invalid object the real server names the kind, not the resource. */
         if (kind) {
                 free(request->plural);
                 request->plural = TAKE_PTR(kind);

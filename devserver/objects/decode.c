@@ -124,7 +124,7 @@ static void warn(struct request *request, const char *text)
         cJSON_AddItemToArray(request->warning, cJSON_CreateString(text));
 }
 
-/* Of a patch the real server shows what came out of it. */
+/* For a patch the real server shows the object that came out of it. */
 static void answer_undecodable(struct request *request, const cJSON *object, const char *why)
 {
         const char *kind = request->resource->kind;

@@ -243,7 +243,7 @@ static bool preconditions_hold(struct request *request, const cJSON *options, co
         return true;
 }
 
-/* Of the options in the body, or of the URL. false: answered. */
+/* Reads the propagation from the options in the body, or from the URL. false: answered. */
 static bool read_propagation(struct request *request, const cJSON *options, enum propagation *ret)
 {
         static const char *const name[] = {

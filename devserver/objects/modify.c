@@ -83,7 +83,7 @@ static void patch(struct request *request, const char *key, enum patch_type type
         cJSON_Delete(live);
 }
 
-/* The fields of each manager, whose conflicts stand together, in the order of the managers' names. */
+/* The fields of each manager, whose conflicts come together, in the order of the managers' names. */
 static void describe_conflicts(const cJSON *conflicts, struct text *message)
 {
         const char *done = "", *next;

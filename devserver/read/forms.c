@@ -188,7 +188,8 @@ static void write_cell(struct text *out, const cJSON *object, const cJSON *colum
         }
 }
 
-/* Of Events the name is the least that one wants to see: it is one of their own columns, the last. */
+/* Whether the name is one of the kind's own columns: for an Event it is the least interesting one, and the
+ * last. */
 static bool names_itself(const struct resource *resource)
 {
         const cJSON *column;
@@ -381,7 +382,7 @@ void write_list_head(struct text *out, const struct resource *resource, enum rep
         text_append_string(out, ",\"metadata\":{");
 }
 
-/* A list of custom resources is a map as well, and its keys are sorted: items stand before metadata. */
+/* A list of custom resources is a map as well, and its keys are sorted: items come before metadata. */
 void write_list_begin(struct text *out, const struct resource *resource, enum representation representation,
                       const struct list_metadata *metadata)
 {

@@ -244,7 +244,7 @@ static void continue_list(struct request *request, const char *token)
                       "You can start a new list without the continue parameter.");
 }
 
-/* false: answered. The real server waits for seconds whether the version comes; here nothing is ever behind.
+/* false: answered. The real server waits for seconds whether the version comes; here nothing is ever late.
  */
 static bool version_has_come(struct request *request, const char *version)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schemas against the rules for structural schemas, in the words of apiextensions-apiserver. Each pass stands on what
- * those before it have found in order: what can be decoded, what is supported, what is structural, the defaults.
+ * Schemas against the rules for structural schemas, in the words of apiextensions-apiserver. Each pass
+ * relies on what those before it have found in order: what can be decoded, what is supported, what is
+ * structural, the defaults.
  */
 #include "devserver/schema/schema-check.h"
 
@@ -127,7 +128,8 @@ static bool is_of_kind(const cJSON *value, enum kind kind)
 typedef void (*visit_t)(struct check *check, cJSON *schema, const struct step *step, size_t depth);
 static void decode(struct check *check, cJSON *schema, const struct step *step, size_t depth);
 
-/* Visits the schemas in a schema. The way to one has brackets, but not where keywords are told as they were sent. */
+/* Visits the schemas in a schema. The way to one has brackets, but not where keywords are reported as they
+ * were sent. */
 static void visit_inner(struct check *check, cJSON *schema, const struct step *step, size_t depth,
                         visit_t visit)
 {
@@ -301,7 +303,7 @@ static void check_type(struct check *check, const cJSON *schema, const struct st
                      "type cannot be set to null, use nullable as an alternative");
 }
 
-/* What makes a schema one that cannot be structural at all is told without what follows from it. */
+/* What makes a schema one that cannot be structural at all is reported without what follows from it. */
 static void check_supported(struct check *check, cJSON *schema, const struct step *step, size_t depth)
 {
         static const char *const unsupported[] = {"id",          "additionalItems", "patternProperties",
@@ -406,7 +408,7 @@ static void check_part(struct check *check, const cJSON *part, const struct step
         }
 }
 
-/* may_spell_out: what is spelt out as int-or-string may stand here, or in the first of allOf. */
+/* may_spell_out: what is spelt out as int-or-string may be here, or in the first of allOf. */
 static void check_combined(struct check *check, const cJSON *schema, const struct step *step,
                            bool may_spell_out)
 {
@@ -430,7 +432,7 @@ static void check_combined(struct check *check, const cJSON *schema, const struc
         }
 }
 
-/* Of the metadata a definition can restrict the name alone. */
+/* In the metadata, a definition can restrict the name alone. */
 static void check_metadata(struct check *check, const cJSON *metadata)
 {
         struct step at = step_member(NULL, "properties"), here = step_key(&at, "metadata");
@@ -457,7 +459,7 @@ static void check_metadata(struct check *check, const cJSON *metadata)
                      "specified");
 }
 
-/* what: of what the type is asked: the root, items or fields. */
+/* what: names the schema in a message about its type: the root, items or fields. */
 static void check_structure(struct check *check, const cJSON *schema, const struct step *step,
                             const char *what)
 {

@@ -53,7 +53,7 @@ static void tell(const struct step *step, size_t index, enum mistake_type type, 
         mistake_add(mistakes, type, field, text, "%s", detail);
 }
 
-/* An element that is there for the second time is told, none for the third. */
+/* An element that is there for the second time is reported, none for the third. */
 static void check_unique(const cJSON *list, const cJSON *schema, const struct step *step,
                          struct mistakes *mistakes)
 {

@@ -41,7 +41,8 @@ static bool is_forbidden_null(const cJSON *value, const cJSON *schema)
         return cJSON_IsNull(value) && schema && !schema_is(schema, "nullable");
 }
 
-/* Where a null is not allowed the default stands, or still null. Returns what stands there then. */
+/* Replaces a null that is not allowed by the default, if there is one. Returns the value that is there
+ * then. */
 static cJSON *replace_null(cJSON *parent, cJSON *value, const cJSON *schema)
 {
         const cJSON *standard = schema_keyword(schema, "default");

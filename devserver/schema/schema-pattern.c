@@ -14,12 +14,12 @@
 #include "base/text.h"
 
 #define REPEAT_MAX   1000    /* as RE2 */
-#define COMPILED_MAX 1000    /* then all are dropped, and compiled anew when they are needed */
+#define COMPILED_MAX 1000    /* then all are dropped, and compiled again when they are needed */
 #define STEPS_MAX    5000000 /* of a match: some tenths of a second */
 
 /* ---- what RE2 refuses and PCRE2 takes */
 
-/* Behind * + ? and {n}: no further one, but for one that makes it lazy. 0: there is none here. */
+/* After * + ? and {n}: no further one, but for one that makes it lazy. 0: there is none here. */
 static size_t repeat_length(const char *at, long *ret_most)
 {
         char *end;
@@ -142,8 +142,8 @@ const char *pattern_mistake(const char *pattern, char *text, size_t size)
         return NULL;
 }
 
-/* The pattern is found wherever it begins by one match, whose steps are limited: a search has a limit for each
- * character at which it begins anew. */
+/* The pattern is found wherever it begins by one match, whose steps are limited: a search has a limit for
+ * each character at which it begins again. */
 static pcre2_code *compile_search(const char *pattern)
 {
         _cleanup_text_ struct text search = TEXT_EMPTY;

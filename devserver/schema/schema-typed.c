@@ -16,7 +16,7 @@
 
 #define NOT_DECLARED "field not declared in schema"
 
-/* The first one that is found. */
+/* Notes the first mistake that is found. */
 static void tell(struct text *mistake, const struct step *step, const char *format, ...) _printf_(3, 4);
 
 static void tell(struct text *mistake, const struct step *step, const char *format, ...)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values against the schema, as k8s.io/kube-openapi does it, in its words. Each schema is held against a value once,
- * so that the time is in proportion to both. Of what has failed in anyOf and oneOf, those mistakes are told that come
- * from the schema with the most matches, which are counted as there.
+ * so that the time is in proportion to both. Of what has failed in anyOf and oneOf, those mistakes are
+ * reported that come from the schema with the most matches, which are counted as there.
  */
 #include "devserver/schema/schema-validate.h"
 
@@ -27,9 +27,9 @@ struct validation {
         unsigned matches;
 };
 
-/* A value, and where it stands. */
+/* A value, and its place. */
 struct spot {
-        const cJSON *value, *before; /* before: what stood there; NULL: nothing that could be told */
+        const cJSON *value, *before; /* before: what was there; NULL: nothing that could be compared */
         const char *type;
         const struct step *step;
 };
@@ -38,7 +38,7 @@ static void validate(struct validation *validation, const cJSON *schema, struct 
 
 /* ---- mistakes */
 
-/* "spec.size in body <detail>" about the field, which in a status is told without the prefix. */
+/* "spec.size in body <detail>" about the field, which in a status is named without the prefix. */
 static void mistake_of_schema(struct validation *validation, enum mistake_type type, const struct step *step,
                               const char *value, const char *format, ...) _printf_(5, 6);
 

@@ -18,7 +18,7 @@ struct selector {
 /* ---- parsing */
 
 /* The fields that the real server supports for everything, and those of the built-in kinds that operators
- * use: where they stand in what is stored. NULL: not supported. */
+ * use: where they are in what is stored. NULL: not supported. */
 static const char *stored_field(const struct resource *resource, const char *field)
 {
         static const struct {

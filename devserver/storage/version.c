@@ -47,7 +47,7 @@ static bool is_type_member(const cJSON *member)
         return strcmp(member->string, "apiVersion") == 0 || strcmp(member->string, "kind") == 0;
 }
 
-/* apiVersion and kind stand first, mostly, so that a list of built-in kinds can leave them out by an offset.
+/* apiVersion and kind mostly come first, so that a list of built-in kinds can leave them out by an offset.
  */
 static size_t bare_offset(const cJSON *object)
 {

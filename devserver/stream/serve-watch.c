@@ -2,7 +2,7 @@
 /*
  * WATCH: a connection that reads the history from a cursor on, and is suspended while there is nothing new.
  * What is on its way to a slow client are places in the history and shared versions, no copies. Events that
- * enter or leave the selection are told as ADDED and DELETED, as the real server does.
+ * enter or leave the selection are reported as ADDED and DELETED, as the real server does.
  *
  * Invariant: the cursor of a suspended watch is at the newest version, unless the watch is held.
  */
@@ -31,7 +31,7 @@
 
 #define LAST_BOOKMARK_USEC (2 * USEC_PER_SEC)
 #define DEFAULT_USEC       (1800 * USEC_PER_SEC)
-/* Formatted at a time, and how much a client may be behind what the history still has. */
+/* Bytes that are formatted at a time, and bytes that are kept for a client that lags behind the history. */
 #define CHUNK              ((size_t)64 * 1024)
 #define BACKLOG_MAX        ((size_t)64 * 1024 * 1024)
 
@@ -49,10 +49,10 @@ struct watch {
         struct text buffer;
         size_t sent; /* of the buffer */
         enum representation representation;
-        bool headed; /* the table's columns were told */
+        bool headed; /* the table's columns were sent */
         bool initial_end_due;
         bool bookmarks, bookmark_due, suspended, cut;
-        bool held; /* nothing new is told for now */
+        bool held; /* nothing new is sent for now */
         uint64_t deadline, next_bookmark;
 };
 
@@ -97,7 +97,7 @@ static bool is_selected(const struct watch *watch, const struct version *version
         return selector_matches(watch->selector, version);
 }
 
-/* It left the selection: told with its last state inside, under the version of the change. */
+/* It left the selection: sent with its last state inside, under the version of the change. */
 static void say_left(struct watch *watch, const struct event *event)
 {
         struct version *left = version_at(event->previous, event->resource_version);
@@ -274,8 +274,8 @@ void watch_on_event(const struct event *event, void *userdata)
         }
 }
 
-/* Whoever has not read so far takes a copy; a client that is further behind than that is cut off, as by the
- * real server, and finds out with its next watch. */
+/* A watch that has not read the event yet takes a copy. A client that lags further than that allows is cut
+ * off, as by the real server, and finds out with its next watch. */
 void watch_on_forget(const struct event *event, void *userdata)
 {
         struct server *server = userdata;
@@ -334,7 +334,8 @@ static void set_times(struct watch *watch, const struct request *request)
         watch->deadline = now + (seconds > 0 && seconds < 100000000 ? seconds * USEC_PER_SEC : DEFAULT_USEC);
         watch->bookmarks = request_flag(request, "allowWatchBookmarks") && !faults_forbid_bookmarks(request);
         watch->next_bookmark = now + watch->server->bookmark_usec;
-        /* The last one comes shortly before the end: whoever comes back starts where this one ended. */
+        /* The last one comes shortly before the end: a client that comes back starts where this one
+         * ended. */
         if (watch->next_bookmark > watch->deadline)
                 watch->next_bookmark = watch->deadline > now + LAST_BOOKMARK_USEC
                                                ? watch->deadline - LAST_BOOKMARK_USEC

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events are the one built-in kind that is served by two groups: kept as core/v1 has them, and renamed for
- * whoever reads or writes events.k8s.io/v1.
+ * clients that read or write events.k8s.io/v1.
  */
 #include "devserver/tree/convert.h"
 
@@ -13,7 +13,7 @@
 
 #define GROUP_VERSION "events.k8s.io/v1"
 
-/* Which members there are, in the order of Go's structs, and what stands there when nothing was said. */
+/* Which members there are, in the order of Go's structs, and their values when nothing was said. */
 struct member {
         const char *name;
         enum { ABSENT, EMPTY_OBJECT, EMPTY_TEXT, NONE } otherwise;

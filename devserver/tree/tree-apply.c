@@ -129,7 +129,7 @@ void manage_update(const cJSON *before, cJSON *after, const char *manager, const
 
 /* ---- apply */
 
-/* "m", or "m" with subresource "status" using example.com/v1: of an update the version is told as well. */
+/* "m", or "m" with subresource "status" using example.com/v1: for an update the version is named as well. */
 static char *describe_manager(const cJSON *entry)
 {
         const char *subresource = json_text(entry, "subresource");
@@ -225,7 +225,7 @@ static cJSON *conflicts_with(cJSON *managers, const cJSON *own, const cJSON *liv
 
 static cJSON *merge(cJSON *target, const cJSON *config, struct place place);
 
-/* Elements that are there already are merged where they stand, others come at the end. */
+/* Elements that are there already are merged where they are, others come at the end. */
 static cJSON *merge_list(cJSON *target, const cJSON *config, struct place place,
                          const struct list_rule *rule)
 {

@@ -11,8 +11,8 @@
 #include "devserver/tree/list-rule.h"
 #include "json/json.h"
 
-/* Debian's cJSON 1.7.15 refuses cJSON_InsertItemInArray at any index but 0: what stands behind is moved by
- * hand. */
+/* Debian's cJSON 1.7.15 refuses cJSON_InsertItemInArray at any index but 0: the elements after it are moved
+ * by hand. */
 static void array_insert(cJSON *array, int index, cJSON *item)
 {
         cJSON *rest = cJSON_CreateArray();
