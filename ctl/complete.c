@@ -24,7 +24,8 @@ struct place {
         bool over;  /* after "--" */
 };
 
-/* What a shell takes as it stands. Names of objects are others' texts, and bash puts a candidate into the command line unquoted. */
+/* The characters of words that a shell takes as they are. Names of objects are others' texts, and bash puts
+ * a candidate into the command line unquoted. */
 #define PLAIN_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,"
 
 static void print_candidate(const char *candidate, const char *what, const char *begun)
@@ -177,7 +178,7 @@ static void offer_verbs(const struct place *place, const char *begun)
 
 #define PATIENCE_SECONDS 2
 
-/* Whoever pressed Tab does not wait for an operator that hangs. */
+/* A user who pressed Tab does not wait for an operator that hangs. */
 static void on_alarm(int number _unused_)
 {
         _exit(EXIT_CODE_OK);

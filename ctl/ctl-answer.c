@@ -212,7 +212,8 @@ int ctl_show(const char *runtime_directory, const char *command, const char *con
         return EXIT_CODE_OK;
 }
 
-/* Read where it lies: the operator never sees an object, and neither do we: only what it is known by. */
+/* The object is read where it lies. The operator never sees an object, and neither do we: we see only what
+ * identifies it. */
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret)
 {
         const cJSON *where = json_member(answer, "store");

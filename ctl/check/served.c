@@ -88,7 +88,7 @@ static const cJSON *resources_of(struct served *served, const char *api_version)
 
 /* ---- what was meant */
 
-/* Of two that are as near, the one that begins alike: Nod is rather Node than Pod. */
+/* Of two words that are equally near, keeps the one that begins alike: Nod is rather Node than Pod. */
 static void keep_nearest(const char *word, const char *other, size_t distance, const char **best,
                          size_t *least)
 {

@@ -133,7 +133,8 @@ static int take_all(struct unit_credential *credential, sd_bus *bus, const char 
         return r;
 }
 
-/* Of a unit that runs also those that are set, or encrypted: `place` has them all, as files. */
+/* Takes the credentials of a unit that runs, also those that are set, or encrypted: `place` has them all, as
+ * files. */
 static void take_present(const struct unit_credential *credential, const char *place)
 {
         DIR *directory = opendir(place);

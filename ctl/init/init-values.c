@@ -73,7 +73,7 @@ static const struct child_kind *find_child_kind(const char *kind)
         return NULL;
 }
 
-/* Of "name:type"; a name alone is a string. */
+/* The type in "name:type"; a name alone is a string. */
 static const struct field_type *find_type(const char *field)
 {
         const char *colon = strchr(field, ':'), *type = colon ? colon + 1 : "string";

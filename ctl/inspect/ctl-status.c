@@ -12,7 +12,7 @@
 #include "ctl/output/output.h"
 #include "json/json.h"
 
-/* Of a list that takes its time. */
+/* Prints how far a list is that takes its time. */
 static void print_progress(const cJSON *watch)
 {
         uint64_t shown = ctl_number(watch, "listShown"), expected = ctl_number(watch, "listExpected");

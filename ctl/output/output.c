@@ -153,8 +153,8 @@ size_t difference_print(const cJSON *before, const cJSON *after, const char *ind
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Words that are no strings when they stand alone (YAML 1.1), and anything that might begin a number or have
- * a meaning, are quoted; JSON's quotes are YAML's. */
+/* Words that are no strings when they are alone (YAML 1.1), and anything that might begin a number or have a
+ * meaning, are quoted; JSON's quotes are YAML's. */
 static bool is_plain_scalar(const char *value)
 {
         static const char *const special[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};

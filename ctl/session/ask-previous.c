@@ -12,7 +12,7 @@
 #include "ctl/session/session.h"
 #include "json/json.h"
 
-/* NULL: nobody knows. */
+/* NULL if the operator does not know. */
 static cJSON *ask_operator_of(const struct session *session, const char *key)
 {
         const struct session_options *options = &session->options;

@@ -182,7 +182,7 @@ static void append_object(const struct plan_report *report, struct text *out, co
         append_anonymous(report, out, name[0] ? name : json_text(metadata, "generateName"));
 }
 
-/* What is new is shown without what the server sets and what everybody knows of it. */
+/* What is new is shown without what the server sets and what everybody knows about it. */
 static void on_new(const char *path, const cJSON *before _unused_, const cJSON *after, void *userdata)
 {
         static const char *const known[] = {"kind", "apiVersion", "metadata.name", "metadata.namespace",

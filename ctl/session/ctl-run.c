@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `reconciledctl run`: one handler, without its operator, and what its answer would make of the cluster. Of
- * a file, on a server in memory; of an object of the cluster with dryRun, unless --apply says that it is to
- * be kept.
+ * `reconciledctl run`: one handler, without its operator, and what its answer would make of the cluster. An
+ * object of a file is run on a server in memory, an object of the cluster with dryRun, unless --apply says
+ * that the writes are to be kept.
  */
 #include "ctl/session/ctl-run.h"
 
@@ -217,7 +217,7 @@ static bool is_meant_as_file(const char *object)
                ends_with(object, ".yml") || ends_with(object, ".json");
 }
 
-/* true, and told: a file was meant, and there is none. */
+/* true: a file was meant, and there is none, which was reported. */
 static bool is_missing_file(const char *object)
 {
         struct stat st;

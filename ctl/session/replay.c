@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `reconciledctl replay DIR`: what an operator with `record` has kept is asked again of the handlers as they
- * are now; their answers are compared, and nothing is sent to any API server.
+ * `reconciledctl replay DIR`: the requests that an operator with `record` has kept are put to the handlers
+ * as they are now; their answers are compared, and nothing is sent to any API server.
  */
 #include "ctl/session/replay.h"
 

@@ -64,11 +64,11 @@ static const char *store_of(const struct session *session, const struct config_w
         return session->replay ? session->folder : NULL;
 }
 
-/* Who is not root runs its handlers as itself. */
+/* Without root, the session's handlers run as its own user. */
 static int carry_watch(struct session *session, const struct config_watch *config, const char *store,
                        struct record_watch *ret)
 {
-        char *folder = NULL; /* of the operator; NULL: nobody knows */
+        char *folder = NULL; /* of the operator; NULL: it is unknown */
         int r = config_worker_watch(session->options.config, config, store, session->access_folder, ret);
 
         if (r >= 0) {
@@ -127,7 +127,8 @@ static int worker_config(struct session_process *process)
         return r;
 }
 
-/* Of the one watch whose handler runs. Who is not root runs it as itself, and needs to let nobody in. */
+/* For the one watch whose handler runs. Without root that handler runs as our user, and no other user has to
+ * be let in. */
 static int credential_config(struct session_process *process)
 {
         const struct session *session = process->session;

@@ -50,7 +50,7 @@ static int pipe_open(const char *folder, const char *name)
         return fd < 0 ? -errno : fd;
 }
 
-/* Of our environment it gets the terminal's name; the rest is what the worker gives to handlers. */
+/* The handler gets the terminal's name from our environment, and the rest from the worker. */
 _noreturn_ static void become_handler(char *const *argument, pid_t parent)
 {
         const char *name = getenv("TERM");

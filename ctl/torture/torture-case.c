@@ -32,7 +32,7 @@ static int run_wished(const struct life *life)
         int count = 0;
 
         (void)rig_list_waiting(&life->rig,
-                               &answer); /* who does not answer has ended, which the next wait finds out */
+                               &answer); /* one that does not answer has ended: the next wait finds out */
         cJSON_ArrayForEach(each, json_member(answer, "objects"))
         {
                 const char *const argument[] = {json_text(each, "watch"), json_text(each, "key"), NULL};

@@ -343,7 +343,7 @@ static void adapt_watch(const struct trial *trial, cJSON *watch, const char *gat
         adapt_handler(trial, member_object(watch, "handler"), gate);
 }
 
-/* Of all watches, the one that is tried. */
+/* Adapts the watch that is tried, and removes the others. */
 static void adapt_watches(const struct trial *trial, cJSON *tree, const char *gate)
 {
         cJSON *list = json_member(tree, "watches"), *watch = list ? list->child : NULL;
