@@ -26,8 +26,9 @@ static unsigned read_id(const char *text)
         return (unsigned)strtoul(text, NULL, 10);
 }
 
-/* The program shall have none of the rights to become another user and to signal others' processes. What is ambient is handed
- * down; what is only inheritable is not, but looks bad, and is given up where the unit allows capset(). */
+/* The program shall have none of the rights to become another user and to signal others' processes. Ambient
+ * rights are handed down. Rights that are only inheritable are not, but they look bad, and are given up
+ * where the unit allows capset(). */
 static int forget_user_rights(void)
 {
         const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
@@ -43,9 +44,10 @@ static int forget_user_rights(void)
         return 0;
 }
 
-/* The session keyring of the operator is inherited, and who has it may read and clear its keys, whatever user that is. The new
- * one is this user's, and counts in its quota: the operator's own quota is not for handlers. A user who has filled its quota
- * (-EDQUOT) must not get the old one instead. Where keyctl() is not allowed, the program cannot call it either. */
+/* The session keyring of the operator is inherited, and a process that has it may read and clear its keys,
+ * whatever its user. The new one is this user's, and counts in its quota: the operator's own quota is not
+ * for handlers. A user who has filled its quota (-EDQUOT) must not get the old one instead. Where keyctl()
+ * is not allowed, the program cannot call it either. */
 static int leave_user_keyring(void)
 {
         long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
@@ -77,7 +79,7 @@ static int become_program(char **argument)
 int main(int count, char **argument)
 {
         int failure = count > ARGUMENTS_FIRST ? -become_program(argument) : EINVAL;
-        ssize_t written = write(FAILURE_FD, &failure, sizeof(failure)); /* nobody else can be told */
+        ssize_t written = write(FAILURE_FD, &failure, sizeof(failure)); /* there is nobody else to tell */
 
         (void)written;
         _exit(EXIT_NOT_FOUND);

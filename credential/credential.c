@@ -84,8 +84,7 @@ static int load_again(struct credential *credential, struct kubeconfig *ret, str
         return r;
 }
 
-/* Whoever asks learns at once that there is nothing new, once: after that it would only make them ask again.
- */
+/* A process that asks learns at once that there is nothing new, once: after that it would only ask again. */
 static int repeat(struct credential *credential, bool asked)
 {
         if (!asked || credential->serial == 0 || credential->repeated_serial == credential->serial)

@@ -35,7 +35,7 @@ static int on_credential_message(struct child *child, struct message **message)
                 (void)credential_reload(credential, false);
                 return 0;
         }
-        /* An older serial: whoever asked has not yet got the newer one that is on its way. */
+        /* An older serial: the process that asked has not yet got the newer one that is on its way. */
         return (*message)->refresh.serial < credential->serial ? 0 : credential_reload(credential, true);
 }
 
@@ -65,8 +65,8 @@ static int try_kubeconfig(const char *path, const char *context)
 
 static const char ACCOUNT[] = "--check-account", SEPARATE[] = "--check-separate";
 
-/* What a handler is to have beside the operator's own: `what` is a file or NAMESPACE/ACCOUNT. Where
- * the operator's own, or the other one, cannot be read, others say so. */
+/* What a handler is to have beside the operator's own: `what` is a file or NAMESPACE/ACCOUNT. If the
+ * operator's own, or the other one, cannot be read, others report that. */
 static int try_separate(const char *mode, const char *what, const char *path, const char *context)
 {
         _cleanup_error_ struct error error = ERROR_NONE;

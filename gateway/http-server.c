@@ -60,7 +60,7 @@ struct answer {
         unsigned status;
         const char *body, *type, *header, *value;
         size_t size;
-        struct MHD_Response **shared; /* made once for all who ask; NULL: of this answer alone */
+        struct MHD_Response **shared; /* made once for all who ask; NULL: for this answer alone */
 };
 
 /* ---- what is asked for */

@@ -120,7 +120,7 @@ static const struct channel_callbacks callbacks = {.on_message = on_parent_messa
 
 /* ---- heartbeat */
 
-/* Of this process. Kept open: to open it each time costs several times as much as to read it. */
+/* A file about this process. Kept open: opening it each time costs several times as much as reading it. */
 static int memory_fd = -1;
 
 static uint64_t resident_bytes(void)

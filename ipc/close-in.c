@@ -16,7 +16,7 @@ int close_in(const char *who, const char *const *writes, const char *const *read
                 log_debug("%s cannot drop its root capabilities: %s", who, strerror(-r));
         r = landlock_restrict(writes, reads);
         if (r == -EOPNOTSUPP)
-                log_debug("%s keeps its access to files (no Landlock)", who); /* the start has told that */
+                log_debug("%s keeps its access to files (no Landlock)", who); /* the start reported it */
         else if (r < 0)
                 log_warning("%s keeps its access to files: Landlock refuses its rules: %s", who,
                             strerror(-r));

@@ -49,8 +49,8 @@ static const char *level_name(int priority)
         return name[priority & 7];
 }
 
-/* Whose record it is: namespace/name, or a name alone, also part by part, so that one can be asked for
- * without the other. */
+/* The object that the record is about: namespace/name, or a name alone, also part by part, so that one can
+ * be asked for without the other. */
 struct object_name {
         char namespace_name[NAMESPACE_MAX];
         const char *name; /* NULL: it is about no object */

@@ -131,8 +131,8 @@ static bool text_is_clean(const char *text, size_t size)
         return true;
 }
 
-/* What a terminal obeys or what shows text in another order than it stands: controls, also those above 0x7f, separators of
- * lines, marks and overrides of the direction of writing. */
+/* What a terminal obeys or what shows text in another order than it has: controls, also those above 0x7f,
+ * separators of lines, marks and overrides of the direction of writing. */
 bool utf8_is_printable(const char *character, size_t length)
 {
         const unsigned char *at = (const unsigned char *)character;

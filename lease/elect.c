@@ -160,7 +160,7 @@ static enum election_outcome outcome_of(const struct election_ask *ask, const st
                        : OUTCOME_UNKNOWN;
 }
 
-/* Of a record that was read or written: what is to stay in it. */
+/* Keeps the lines of a record that was read or written that are to stay in it. */
 static void take_record(struct lease *lease, const struct kube_response *response, bool is_read,
                         struct election_answer *answer)
 {
@@ -242,7 +242,7 @@ static void on_lease_answer(struct kube_transfer *transfer _unused_, const struc
         carry_on(lane->lease);
 }
 
-/* What stands behind the claim: ours while we lead, else as it is in the version that is replaced. */
+/* The lines after the claim: ours while we lead, else as they are in the version that is replaced. */
 static const char *rest_of(const struct lease *lease, const struct election_ask *ask)
 {
         if (ask->kind > ASK_TAKE && lease->lasting)

@@ -41,7 +41,7 @@ static void settle_lease(struct lease_request *request, const char *method)
         request->method = request->path && !request->body.failed ? method : NULL;
 }
 
-/* Of a write: it creates, or changes exactly the version that was seen. */
+/* Writes the metadata of a write, which creates, or changes exactly the version that was seen. */
 static void write_metadata(const struct lease_names *names, const char *name, const char *version,
                            const char *annotations, struct text *body)
 {
@@ -229,7 +229,7 @@ static uint64_t number_of(struct span value)
         return number;
 }
 
-/* The holder and the duration that stand in the spec. */
+/* Reads the holder and the duration in the spec. */
 static void spec_of(const char *json, size_t size, struct leader_claim *ret)
 {
         _cleanup_free_ char *holder = holder_of(json, size);

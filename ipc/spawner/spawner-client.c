@@ -15,7 +15,7 @@
 #include "os/file.h"
 #include "os/syscall.h"
 
-/* What it does takes a millisecond; whoever may wait for another user's names takes longer. */
+/* What the spawner does takes a millisecond, and longer if it has to wait for another user's names. */
 #define ANSWER_MSEC 5000
 #define END_MSEC    2000
 
@@ -211,7 +211,7 @@ uint64_t spawner_silence(uint64_t now_usec)
         if (spawner.ping != 0)
                 return now_usec - spawner.pinged_usec;
         request.serial = next_serial();
-        (void)send_to_spawner(&request, NULL, -1); /* who cannot be asked does not answer either */
+        (void)send_to_spawner(&request, NULL, -1); /* if that fails, it does not answer either */
         spawner.ping = request.serial;
         spawner.pinged_usec = now_usec;
         return 0;

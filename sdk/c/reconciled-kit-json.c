@@ -24,7 +24,7 @@ struct entry {
 
 struct rk_value {
         enum kind kind;
-        const char *text; /* of a string, without its quotes, or of a number; with a NUL behind it */
+        const char *text; /* of a string, without its quotes, or of a number; with a NUL after it */
         size_t size;      /* of the text, or number of entries */
         struct entry *entry;
         size_t room; /* for so many entries */
@@ -182,7 +182,7 @@ static char *put_utf8(char *to, unsigned code)
         return to;
 }
 
-/* Behind \u. Half of a pair becomes U+FFFD. NULL: it is none. */
+/* After \u. Half of a pair becomes U+FFFD. NULL: it is none. */
 static char *parse_unicode(struct parser *parser, char *to)
 {
         int high = parse_hex(parser), low;
@@ -282,7 +282,7 @@ static struct rk_value *parse_number(struct parser *parser)
         return make_text(parser->memory, KIND_NUMBER, start, (size_t)(parser->at - start));
 }
 
-/* Behind %. */
+/* After %. */
 static struct rk_value *parse_argument(struct parser *parser)
 {
         char text[32];

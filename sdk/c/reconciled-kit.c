@@ -54,7 +54,7 @@ static void log_lines(const char *level, const char *format, va_list arguments)
         } while (*text && *++text);
         pthread_mutex_lock(&lock);
         if (fclose(to) == 0 && write(STDERR_FILENO, lines, all) < 0)
-                errno = 0; /* there is nobody to tell */
+                errno = 0; /* there is nobody to report it to */
         pthread_mutex_unlock(&lock);
         free(lines);
         rk_forget(&memory);
