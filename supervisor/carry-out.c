@@ -127,7 +127,7 @@ static void next_page(void *userdata, struct watch *watch)
 
 /* ---- to workers */
 
-/* Not at once: the controller is in the middle of a turn, and the end blames runs. */
+/* Ends the operator, but not at once: the controller is in the middle of a turn, and the end blames runs. */
 static void cannot_send(struct worker *worker, int status)
 {
         char who[128];

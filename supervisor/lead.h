@@ -20,7 +20,7 @@
 
 /* Names the member. Once hash.key and slots of children are there. */
 int lead_begin(struct supervisor *supervisor);
-/* At the beginning of each turn, before anything is heard. */
+/* Called at the beginning of each turn, before anything is heard. */
 void lead_see_time(struct supervisor *supervisor);
 /* Takes a message of the lease process. -EPROTO. */
 int lead_take(struct supervisor *supervisor, const struct message_lease *lease);

@@ -9,5 +9,5 @@ struct supervisor;
 
 /* Makes the event source for the end of a turn. Negative errno. */
 int loop_prepare(struct supervisor *supervisor);
-/* Until the operator has ended: its exit code, or a negative errno. */
+/* Runs until the operator has ended. Returns its exit code, or a negative errno. */
 int loop_run(struct supervisor *supervisor);

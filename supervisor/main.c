@@ -83,7 +83,7 @@ static int run_supervisor(struct options *options, struct start *start)
         return code;
 }
 
-/* Once more for each restart in place. */
+/* Begins once more for each restart in place. */
 static int live(struct options *options)
 {
         struct start start = {0};

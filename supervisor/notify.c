@@ -211,7 +211,7 @@ static int errno_of(int exit_code)
         }
 }
 
-/* For the kubelet, which shows the content of this file as the reason why the container ended. */
+/* Written for the kubelet, which shows the content of this file as the reason why the container ended. */
 static void write_termination_message(const char *text)
 {
         _cleanup_close_ int fd =

@@ -39,7 +39,7 @@ struct turns {
         struct histogram wall, processor;
 };
 
-/* Before the first turn; each begins and ends with the other two. */
+/* Called before the first turn; each turn begins and ends with the other two. */
 void turns_begin(struct turns *turns);
 void turn_begin(struct turns *turns, uint64_t now); /* CLOCK_MONOTONIC */
 void turn_end(struct turns *turns);
@@ -47,7 +47,8 @@ void turn_end(struct turns *turns);
 void turn_is(struct supervisor *supervisor, const char *what); /* static: names this turn */
 /* Work that can go on in another turn goes on there. */
 bool turn_is_spent(const struct supervisor *supervisor);
-/* Asks for the end of the turn (loop.c): it comes once, when all messages that are there have been told. */
+/* Asks for the end of the turn (loop.c): it comes once, when all messages that are there have been
+ * delivered. */
 void turn_settle_soon(struct supervisor *supervisor);
 /* Calls once, when the loop has nothing else to do; the callback enables *source again for more. *source is
  * made by the first call and belongs to the caller. Negative errno. */

@@ -53,7 +53,7 @@ bool children_gone(const struct supervisor *supervisor); /* all but the lease pr
 
 /* Sets the state, also for the channel and the controller. */
 void child_set_state(struct child_slot *child, enum child_state state);
-/* The child is told to end, and CHILD_STOPPING; grace: for the runs of a worker. */
+/* Tells the child to end: CHILD_STOPPING. grace: for the runs of a worker. */
 void child_stop(struct child_slot *child, uint64_t grace_usec);
 void child_signal(struct child_slot *child, int signal); /* CHILD_STOPPING; nothing where it is gone */
 

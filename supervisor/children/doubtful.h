@@ -11,7 +11,7 @@ struct watch;
 
 int doubtful_tell(struct watch *watch); /* its watcher; negative errno: of the ledger, or of the channel */
 
-/* By hand. -ENOENT: no object of this key is doubtful. */
+/* Ends the doubt about objects of this key, by hand. -ENOENT: no object of this key is doubtful. */
 int doubtful_release(struct watch *watch, const char *key);
 
 /*

@@ -34,7 +34,7 @@
 /* ---- the way of an Event from the worker that wants it to the one that counts all Events of its object. The
  * object alone decides which one that is, as long as the workers stay. */
 
-/* NULL: none is there for long enough. */
+/* The worker that counts the Events of this object; NULL if none is there for long enough. */
 static struct worker *counting_worker(const struct supervisor *supervisor, uint64_t object)
 {
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {

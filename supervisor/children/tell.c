@@ -97,7 +97,7 @@ int tell_credential(struct supervisor *supervisor, struct message **message)
 
 #define STILL_USEC USEC_PER_MINUTE /* wishes that follow one another that closely are one state */
 
-/* Once for each state, however many requests and objects wait for it. */
+/* Reports each state once, however many requests and objects wait for it. */
 static void tell_held_back(const struct throttles *throttles, const struct message_throttle *throttle)
 {
         uint64_t now = clock_boottime_usec();

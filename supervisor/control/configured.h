@@ -9,11 +9,11 @@
 
 struct supervisor;
 
-/* At most `limit` objects in quarantine, by watch. 0, or negative errno. */
+/* Visits at most `limit` objects in quarantine, by watch. 0, or negative errno. */
 int configured_visit_quarantined(const struct supervisor *supervisor, size_t limit, ledger_visit_t visit,
                                  void *userdata);
 uint64_t configured_count_quarantined(const struct supervisor *supervisor);
-/* At most `limit` objects that fail, the worst first. How many, or negative errno. */
+/* Visits at most `limit` objects that fail, the worst first. Returns how many, or negative errno. */
 int configured_visit_worst(const struct supervisor *supervisor, size_t limit, ledger_visit_t visit,
                            void *userdata);
 /* The removed watches, for the status: {watch, objects, failing}, each. */

@@ -13,5 +13,5 @@ struct watch;
 int control_start(struct supervisor *supervisor, struct error *error); /* negative errno */
 void control_done(struct supervisor *supervisor);
 void control_continue(struct supervisor *supervisor); /* at the end of a turn */
-/* A watcher has said how far it is. -ENOMEM. */
+/* Takes from a watcher how far it is. -ENOMEM. */
 int control_take_position(struct watch *watch, const struct message_position *position);

@@ -11,7 +11,8 @@ struct supervisor;
 
 /* Negative: the ledger cannot be read; -ENOMEM. */
 int explain_write(const struct watch *watch, const char *key, struct text *json);
-/* Where `previous` of the watch is kept, and which versions of the objects of this key count (key "": none is asked for). */
+/* Writes where `previous` of the watch is kept, and which versions of the objects of this key count (key "":
+ * none is asked for). */
 int explain_write_previous(const struct watch *watch, const char *key, struct text *json);
 int explain_write_keys(const struct watch *watch, const char *begun, struct text *json);
 /* Keeps how a run has ended. */

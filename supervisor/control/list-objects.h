@@ -13,7 +13,8 @@ struct supervisor;
  * document that grows page by page. -EINVAL: there is no such state; -ENOMEM. */
 int listing_new(struct supervisor *supervisor, const char *state, const char *watch, const char *namespace,
                 struct listing **ret);
-/* As far as there is time in this turn. 1: it is complete, 0: call again; negative errno. */
+/* Goes on as far as there is time in this turn. 1: the document is complete, 0: call again; negative
+ * errno. */
 int listing_continue(struct listing *listing);
 const struct text *listing_document(const struct listing *listing);
 void listing_free(struct listing *listing);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Who is connected to the control socket. Functions that answer return a negative errno if the connection is to be closed. */
+/* The peers that are connected to the control socket. Functions that answer return a negative errno if the
+ * connection is to be closed. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>

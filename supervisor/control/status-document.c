@@ -291,7 +291,7 @@ static bool is_of_share(const struct queue_run *run, const struct queue_share *s
                (length == 0 || run->key[length] == '/');
 }
 
-/* As people count (assign_count()): what a worker has not begun waits still. */
+/* Counts as people do (assign_count()): a run that a worker has not begun still waits. */
 static size_t begun_of(const struct controller *controller, const struct queue_share *share)
 {
         size_t begun = 0;
@@ -346,7 +346,7 @@ static int write_doubt_of_watch(const struct ledger_doubt *doubt, void *userdata
         return 0;
 }
 
-/* By the server's Retry-After. */
+/* Writes what the server's Retry-After holds back. */
 static void write_held_back(const struct throttles *throttles, struct text *json)
 {
         uint64_t now = clock_boottime_usec();

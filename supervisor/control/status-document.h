@@ -13,7 +13,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
 /* Writes a worker with this run of it; NULL: with the one whose handler is at work. */
 void status_write_worker(const struct supervisor *supervisor, size_t index, const struct assignment *given,
                          struct text *json);
-/* An object in trouble. */
+/* Writes an object in trouble. */
 void status_write_row(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
                       struct text *json);
 void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,

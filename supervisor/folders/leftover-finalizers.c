@@ -100,7 +100,7 @@ static void add_line(struct text *text, const char *finalizer, const char *kind,
         text_printf(text, "%s %s %s %s\n", finalizer, kind, api_version, watch);
 }
 
-/* In place: a SIGKILL finds the one or the other. */
+/* Writes in place: a SIGKILL leaves the one text or the other. */
 static int write_leftovers(const char *path, const struct text *text)
 {
         int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), r = 0;

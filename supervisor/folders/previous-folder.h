@@ -11,10 +11,11 @@ struct config_watch;
 struct supervisor;
 struct watch;
 
-/* Before the first worker. false: nothing can be kept there, which is told: the watch does without. */
+/* Called before the first worker. false: nothing can be kept there, which is reported: the watch does
+ * without. */
 bool previous_folder_begin(const struct supervisor *supervisor, const struct config_watch *config,
                            const char *store_folder);
 /* A process died over files of this watch. */
 void previous_folder_suspect(const struct watch *watch);
-/* After the last worker: what is there is brought to the disk. */
+/* Called after the last worker: brings what is there to the disk. */
 void previous_folders_end(struct supervisor *supervisor);

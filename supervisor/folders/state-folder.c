@@ -97,7 +97,7 @@ static long holder_pid(int fd)
         return pread(fd, buffer, sizeof(buffer) - 1, 0) > 0 ? strtol(buffer, NULL, 10) : 0;
 }
 
-/* A lock that dies with its process. -EBUSY: another one holds it. */
+/* Takes a lock that dies with its process. -EBUSY: another one holds it. */
 static int take_lock(const char *folder, const char *name, const char *advice, int *ret_fd,
                      struct error *error)
 {

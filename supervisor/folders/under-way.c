@@ -236,7 +236,8 @@ static int make_records(struct under_way *under_way, const char *path, size_t co
         return fsync(under_way->fd) < 0 ? -errno : 0;
 }
 
-/* On the disk before anything runs: what lies there now may say that nothing is in flight. */
+/* Begins the file, on the disk before anything runs: what lies there now may say that nothing is in
+ * flight. */
 static int begin_file(struct supervisor *supervisor)
 {
         struct under_way *under_way = supervisor->under_way;

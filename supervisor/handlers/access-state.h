@@ -16,7 +16,7 @@ struct access_state {
         uint64_t expires_realtime;    /* of the handler's token; 0: it has none */
 };
 
-/* By the name of a watch; NULL: nothing was said yet. */
+/* Finds the access of a watch by its name; NULL: nothing was reported yet. */
 struct access_state *access_find(const struct supervisor *supervisor, const char *watch);
 const struct access_state *access_of(const struct watch *watch); /* NULL: nothing is known, or all is well */
 /* Whether the watch has to wait: nothing of it runs before its handler has its credentials. */
@@ -32,6 +32,6 @@ void access_free(struct supervisor *supervisor);
 
 int access_folder_begin(struct supervisor *supervisor, struct error *error); /* negative errno */
 void access_folder_end(struct supervisor *supervisor);
-/* Once the spawner is there: warns of access that is not separated. -EACCES: a handler could not read its
- * own; -ENOMEM. */
+/* Called once the spawner is there: warns of access that is not separated. -EACCES: a handler could not read
+ * its own; -ENOMEM. */
 int access_folder_check(const struct supervisor *supervisor, struct error *error);

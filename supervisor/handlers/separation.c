@@ -184,7 +184,7 @@ static int warn_readable(const struct supervisor *supervisor, const struct confi
         return 0;
 }
 
-/* Once: a user database that is slow for one is slow for all, and no process is served meanwhile. */
+/* Logged once: a user database that is slow for one is slow for all, and no process is served meanwhile. */
 static void tell_unknown(const struct config_watch *watch, int error)
 {
         log_warning(

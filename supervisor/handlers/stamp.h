@@ -18,10 +18,12 @@ struct supervisor;
 struct watch;
 
 uint64_t handler_stamp(const struct config_watch *config); /* never 0 */
-/* A process that serves, and a worker that has loaded a plugin, have the program of their start. Whether the files
- * are others now; they are looked at, and nothing is kept. */
+/* Whether the handler's files have changed since its process started: a process that serves, and a worker
+ * that has loaded a plugin, have the program of their start. The files are looked at, and nothing is
+ * kept. */
 bool handler_is_stale(const struct watch *watch);
-/* A reload takes this configuration: a walk over what was given up begins in the ledger, for each watch. */
+/* Called when a reload takes this configuration: for each watch, a walk over what was given up begins in the
+ * ledger. */
 void handlers_reload(struct supervisor *supervisor, const struct config *config);
 /* A watch goes on with the walk that the ledger has; with another handler one begins. Negative errno. */
 int handler_take_up(struct watch *watch);

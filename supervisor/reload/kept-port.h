@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 
-/* In the first life, before the process closes itself in; later it may open no such socket. A port that cannot be kept is the
- * gateway's to report. */
+/* Called in the first life, before the process closes itself in; later it may open no such socket. A port
+ * that cannot be kept is the gateway's to report. */
 void kept_port_begin(const struct config *config);
 bool kept_port_is(const char *listen);

@@ -78,8 +78,8 @@ int watch_begin(struct supervisor *supervisor, const struct config_watch *config
         return watch_load(watch);
 }
 
-/* Its watcher is gone, and none of its runs is in flight: it begins as at a start, with a new watcher. -EAGAIN: it
- * takes another turn. */
+/* Begins the watch again, as at a start, with a new watcher, when its watcher is gone and none of its runs
+ * is in flight. -EAGAIN: it takes another turn. */
 static int watch_begin_again(struct watch *watch)
 {
         struct supervisor *supervisor = supervisor_of(watch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* From the begin of a watch in its place to the end of the operator. */
+/* A watch from its begin in its place to the end of the operator. */
 #include <stdbool.h>
 
 #include "config/config.h"
@@ -11,7 +11,7 @@ struct supervisor;
 
 int supervisor_watches_new(struct supervisor *supervisor); /* the places; -ENOMEM */
 void supervisor_watches_free(struct supervisor *supervisor);
-/* In a free place. Negative errno. */
+/* Begins the watch in a free place. Negative errno. */
 int watch_begin(struct supervisor *supervisor, const struct config_watch *config);
 
 /*
