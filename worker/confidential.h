@@ -9,7 +9,7 @@
 
 #define CONFIDENTIAL_WORDS_MAX 200
 
-/* By group and kind: an object is the same in each version. */
+/* Whether such an object is confidential, by group and kind: an object is the same in each version. */
 bool is_confidential(const struct worker *worker, const char *api_version, const char *kind);
 /* A text about a run as tenants may read it, in conditions and Events: without the API server's address, the operator's
  * user, and the file that says who it is. The log has all of that. Cut to the buffer. */

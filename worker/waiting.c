@@ -150,7 +150,7 @@ static int tell_long_waits(struct worker *worker, uint64_t now)
 
 /* ---- patience */
 
-/* For its turn, or for the API server before that, and the supervisor does not know. */
+/* Whether any run waits for its turn, or for the API server before that, unknown to the supervisor. */
 static bool any_waits(const struct worker *worker)
 {
         for (const struct run *run = worker->runs; run; run = run->next)

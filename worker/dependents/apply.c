@@ -605,7 +605,7 @@ static int mark_tenure(struct dependents *dependents, struct dependent *dependen
         return judge_found(dependents, dependent, answer.response.body, answer.response.body_size);
 }
 
-/* Only its mark, or what it has of our managed fields. 1: *ret is the answer. */
+/* Sends only the dependent's mark, or what it has of our managed fields. 1: *ret is the answer. */
 static int send_marks(struct dependents *dependents, struct dependent *dependent,
                       struct kube_answer *ret) _suspends_
 {

@@ -10,7 +10,8 @@
  */
 #include "worker/run-state.h"
 
-/* Before the handler: asks for children that the stores lack (present.h). 0; negative: the run has ended. */
+/* Called before the handler: asks for children that the stores lack (present.h). 0; negative: the run has
+ * ended. */
 _warn_unused_ int children_look(struct run *run) _suspends_;
 /* Whether there is anything to do for the answer, or for an object that goes. */
 bool children_are_due(struct run *run);

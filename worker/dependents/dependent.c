@@ -404,7 +404,7 @@ static void write_members(const struct dependent_owner *owner, const struct depe
                 write_member("annotations", object->annotations, key, mark.data, from, out);
 }
 
-/* As the handler wrote it; of a Secret, stringData becomes data, in `secret`. */
+/* The text as the handler wrote it; for a Secret, stringData becomes data, in `secret`. */
 static int plain_text(const struct dependent *dependent, struct text *secret, struct span *ret)
 {
         bool is_secret = strcmp(dependent->kind, "Secret") == 0 && strcmp(dependent->api_version, "v1") == 0;

@@ -76,10 +76,11 @@ struct dependent_owner {
         const char *former_names;       /* of the operator, with commas between them; NULL or "" */
 };
 
-/* From `children` or `patches` as text, which was checked. In the order in which they are to be applied. The items borrow
- * from the text. */
+/* Makes the list from `children` or `patches`, a text that was checked, in the order in which they are to be
+ * applied. The items borrow from the text. */
 int dependent_list_from_answer(struct span array, struct dependent_list *ret);
-/* From the annotation's value; entries that cannot be understood are left out. In the order of kinds. */
+/* Makes the list from the annotation's value, in the order of kinds; entries that cannot be understood are
+ * left out. */
 int dependent_list_from_record(const char *record, struct dependent_list *ret);
 void dependent_done(struct dependent *dependent);
 void dependent_list_done(struct dependent_list *list);

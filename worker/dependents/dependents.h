@@ -87,7 +87,7 @@ _warn_unused_ int dependents_each(struct dependents *dependents, const struct de
                                              struct dependent *dependent)) _suspends_;
 /* 0; negative: the operator stops, and the run has ended. */
 _warn_unused_ int dependents_may_go_on(struct dependents *dependents);
-/* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL if there is none
+/* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL if none
  * is. */
 const char *dependents_waiting(const struct run *run);
 /* Notes that this one is not ready, and why. */
@@ -121,8 +121,8 @@ bool dependents_is_believed(const struct dependents *dependents);
 /* 1: the dependent's resource is known; -ENXIO: the server has no such kind, as dependents->no_kind says; else as for
  * dependents_each(). */
 _warn_unused_ int dependents_resolve(struct dependents *dependents, struct dependent *dependent) _suspends_;
-/* A request about it. body: NULL if there is none. 0: *ret is the answer, whatever it says; negative: it cannot be sent, or
- * the run has ended. */
+/* Sends a request about the dependent. body: NULL if there is none. 0: *ret is the answer, whatever it says;
+ * negative: it cannot be sent, or the run has ended. */
 _warn_unused_ int dependents_ask(struct dependents *dependents, const struct dependent *dependent,
                                  enum dependents_verb verb, const struct text *body,
                                  struct kube_answer *ret) _suspends_;

@@ -81,7 +81,7 @@ const struct record_watch *leaving_find(const struct run *run, const char *id)
 
 /* ---- waiting for one of them */
 
-/* By the ledger's clock; 0: it has not waited yet. */
+/* Since when the run waits, by the ledger's clock; 0: it has not waited yet. */
 static uint64_t waits_since(const struct run *run)
 {
         const char *kept = run->order->settling;

@@ -8,7 +8,7 @@
 #include "object/bookkeeping.h"
 #include "worker/run-state.h"
 
-/* As it is now; borrowed until the next write. */
+/* The object as it is now; borrowed until the next write. */
 const char *object_json(const struct run *run);
 /* Its resourceVersion; borrowed until the next write. */
 const char *object_version(const struct run *run);

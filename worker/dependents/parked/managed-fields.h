@@ -3,8 +3,9 @@
 /* The fields that a field manager has applied, by the object's managedFields. */
 #include "base/text.h"
 
-/* A body that applies it again, as JSON; the caller's. -E2BIG: one of the lists of which it has elements is longer than
- * MANAGED_LIST_MAX, or to find them all would take long; -EBADMSG: the object cannot be read; -ENOMEM. Whoever may create the object wrote both. */
+/* Makes a body that applies again what the manager has applied, as JSON; the caller's. -E2BIG: one of the
+ * lists of which the manager has elements is longer than MANAGED_LIST_MAX, or finding them all would take
+ * long; -EBADMSG: the object cannot be read; -ENOMEM. A user who may create the object wrote both. */
 int managed_fields_body(const char *object, const char *manager, char **ret);
 
 #define MANAGED_LIST_MAX 1000

@@ -14,7 +14,7 @@
 uint64_t park_now(const struct run *run);
 /* Ends the run with the plan. text: for people. after_usec: the delay until it goes on. */
 int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text);
-/* Once in a run: the plan's time counts only while the server answers. */
+/* Called once in a run: the plan's time counts only while the server answers. */
 void park_count_time(struct dependents *dependents);
 /* How long to wait before the server is asked again that did not answer. */
 uint64_t park_silence_delay(const struct dependents *dependents);

@@ -18,7 +18,7 @@ int wait_begin(struct run *run);
 bool wait_for_kind(struct dependents *dependents, struct dependent *dependent);
 /* Parks the run until the kinds are served. */
 int wait_begin_for_kinds(struct dependents *dependents);
-/* In the same attempt later: takes over what it has done before it waited. */
+/* Called when the same attempt goes on: takes over what it has done before it waited. */
 void wait_take_over(struct dependents *dependents);
 
 /* Takes over what the answer that is waited for says of the condition Ready. 0, -ENOMEM. */

@@ -29,7 +29,8 @@
 #define MANAGER_MAX 128 /* bytes; the server's limit */
 #define HASH_BYTES  10
 
-/* By the owner's name, not its UID: an owner that was restored goes on with its patches. */
+/* The field manager is named by the owner's name, not its UID: an owner that was restored goes on with its
+ * patches. */
 static char *manager_of(const struct dependent_owner *owner, const char *operator_name)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
@@ -65,7 +66,7 @@ static int former_managers(const struct dependent_owner *owner, struct text *lis
 
 /* ---- what an answer may name */
 
-/* In any version. */
+/* Whether the configuration names the kind, in any version. */
 static bool is_named(const struct run *run, const struct dependent *dependent)
 {
         return confined_judge(run->watch->config, true, run->order->key, dependent->api_version,
