@@ -220,11 +220,11 @@ struct config_problems {
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 bool config_has_errors(const struct config_problems *problems); /* more than warnings */
-/* As many objects as the handlers of all workers can be at work on, without `concurrency`. */
+/* The number of objects that the handlers of all workers can be at work on, without `concurrency`. */
 unsigned config_at_once(const struct config *config, const struct config_watch *watch);
 /* "schedule", "startup" or "": the action that handlers see in the place of "reconcile". */
 const char *config_own_action(const struct config_watch *watch);
-/* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
+/* A configuration with all defaults but texts, which config_load() sets; NULL on lack of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);

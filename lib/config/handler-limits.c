@@ -24,7 +24,8 @@ bool config_has_limits(const struct config_watch *watch)
         return handler->limit_memory > 0 || handler->limit_pids > 0 || handler->limit_cpu > 0;
 }
 
-/* As many as can run at once, each with its limit; a process that serves stays with its worker. */
+/* The limits of as many handlers as can run at once, added up; a process that serves stays with its
+ * worker. */
 static uint64_t most_pids(const struct config *config, const struct config_watch *watch)
 {
         bool stays = watch->handler.kind != HANDLER_EXEC;

@@ -55,7 +55,7 @@ static uint64_t kind_of(const struct config_watch *config)
         return config->owner ? 0 : hash;
 }
 
-/* Between two runs of its handler; 0: no limit. */
+/* The time between two runs of the watch's handler; 0: no limit. */
 static uint64_t rate_interval_nsec(const struct config_watch *config)
 {
         return config->handler.rate_milli > 0 ? UINT64_C(1000000000000) / config->handler.rate_milli : 0;

@@ -136,7 +136,7 @@ struct watch *watch_next(const struct controller *controller, const struct watch
         for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
 unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
 
-/* By name. */
+/* Finds a watch by its name. */
 struct watch *watch_find(const struct controller *controller, const char *name);
 /* The next place, for the watch of this configuration. -ENOMEM. */
 int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);

@@ -158,8 +158,8 @@ void controller_commit_time(struct controller *controller)
         controller_settle_soon(controller);
 }
 
-/* At once when something waits for it, or nothing else is to be done; while runs come and go, what they have
- * brought is committed together a moment later. A run whose end is lost with us is run again.
+/* Commits at once when something waits for it, or nothing else is to be done; while runs come and go, what
+ * they have brought is committed together a moment later. A run whose end is lost with us is run again.
  * -EAGAIN: later. */
 static int commit(struct controller *controller)
 {

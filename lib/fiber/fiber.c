@@ -30,7 +30,7 @@ struct stack {
 #define SIZE       ((size_t)8 << 20)
 #define SIZE_LEAST ((size_t)256 << 10)
 
-/* As the main stack: what runs there today runs in a fiber tomorrow. */
+/* As large as the main stack: what runs there today runs in a fiber tomorrow. */
 static size_t wanted_size(void)
 {
         size_t page = (size_t)sysconf(_SC_PAGESIZE);

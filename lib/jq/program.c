@@ -26,7 +26,7 @@ struct jq_program {
         struct text complaint; /* of compiling */
 };
 
-/* On one line, and without the words that are for users of jq's own tool. */
+/* Appends the words on one line, and without those that are for users of jq's own tool. */
 static void append_words(struct text *line, const char *words)
 {
         static const char *const left_out[] = {"(Unix shell quoting issues?) ", "<top-level>, "};

@@ -25,8 +25,9 @@
 /* The same for an object as the API server has it, whose managedFields name each field once more. */
 #define JSON_SERVED_MAX  200000
 
-/* One value, with white space around it. -EBADMSG: invalid from the byte *ret_where on, which may be the end of
- * `text`, or the first byte after the value, or of one value too many; -ENOMEM. `ret_where` may be NULL. */
+/* Reads one value, with white space around it. -EBADMSG: invalid from the byte *ret_where on, which may be
+ * the end of `text`, or the first byte after the value, or of one value too many; -ENOMEM. `ret_where` may
+ * be NULL. */
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* Likewise, but -E2BIG: it has more than JSON_BOUNDED_MAX values. */
 int json_read_bounded(const char *text, size_t size, cJSON **ret, size_t *ret_where);

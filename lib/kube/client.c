@@ -108,7 +108,8 @@ static unsigned most_at_once(const struct kube_client *client)
         return most < client->at_once.max ? (unsigned)most : client->at_once.max;
 }
 
-/* As TCP does, since many workers ask the same server: quickly more until it is too much, then half, and more step by step. */
+/* Adapts the number of requests in flight as TCP does, since many workers ask the same server: quickly more
+ * until it is too much, then half, and more step by step. */
 static void note_how_it_went(struct kube_client *client, const struct kube_transfer *transfer)
 {
         if (transfer->overloaded) {

@@ -8,10 +8,10 @@
  */
 #include <curl/curl.h>
 
-/* Before any other of its functions. -ELIBACC, with the reason in *ret_reason (static): it cannot be had;
- * -EMFILE, -ENFILE, -ENOMEM: not now. */
+/* Must be called before any other of libcurl's functions. -ELIBACC, with the reason in *ret_reason (static):
+ * it cannot be had; -EMFILE, -ENFILE, -ENOMEM: not now. */
 int libcurl_load(const char **ret_reason);
-/* At the end of the process. */
+/* Called at the end of the process. */
 void libcurl_unload(void);
 
 #define LIBCURL_FUNCTIONS(F)                                                                                \

@@ -412,7 +412,7 @@ static int set_body(struct kube_transfer *transfer, const struct kube_request *r
         return r < 0 ? r : append_header(&transfer->header, "Expect", NULL);
 }
 
-/* With dryRun, where the client only tries. */
+/* The path of the request, with dryRun if the client only tries. */
 static char *whole_path(const struct kube_transfer *transfer, const struct kube_request *request)
 {
         if (!transfer->client->dry_run || strcmp(request->method, "GET") == 0)

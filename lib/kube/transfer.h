@@ -116,7 +116,8 @@ struct kube_transfer {
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
                          const struct kube_credential *credential);
-/* As it leaves: for how long the server may try, if it is a write whose time is bounded. -ENOMEM. */
+/* Called as the transfer leaves: says for how long the server may try, if it is a write whose time is
+ * bounded. -ENOMEM. */
 int transfer_bound(struct kube_transfer *transfer, uint64_t now);
 /* Calls on_done, unless it was cancelled. */
 void transfer_finish(struct kube_transfer *transfer, CURLcode code);

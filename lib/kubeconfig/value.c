@@ -122,7 +122,7 @@ bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b)
                kubeconfig_exec_equal(&a->exec, &b->exec);
 }
 
-/* Without the plugin: what it has brought is what counts. */
+/* Copies without the plugin: what it has brought is what counts. */
 int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret)
 {
         struct kubeconfig copy = {.insecure = from->insecure};

@@ -8,8 +8,8 @@
 
 struct ledger;
 
-/* An entry of entry->times runs. One that wrote nothing is added to the newest of its key, if that is of the same
- * UID, action, result and error. In memory until ledger_commit(). */
+/* Adds an entry of entry->times runs. One that wrote nothing is added to the newest of its key, if that is
+ * of the same UID, action, result and error. In memory until ledger_commit(). */
 int ledger_history_add(struct ledger *ledger, const struct ledger_history *entry);
 
 /* Visits the newest entries of the key, or of all keys of the watch (""), at most `limit`, in their order. The entry

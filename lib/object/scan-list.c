@@ -245,7 +245,7 @@ static int scan_list_advance(struct scan_list *list)
         return -EBADMSG; /* bytes after the end */
 }
 
-/* As far as it can be understood, which is up to list->position. */
+/* Reads the input as far as it can be understood, which is up to list->position. */
 static int read_input(struct scan_list *list, const char *bytes, size_t size)
 {
         int r;

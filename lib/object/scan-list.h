@@ -26,7 +26,7 @@ bool scan_list_is_endless(const struct scan_list_metadata *metadata, const char 
 typedef int (*scan_item_t)(const char *item, size_t size, void *userdata);
 int scan_list_new(size_t item_max, scan_item_t on_item, void *userdata, struct scan_list **ret);
 int scan_list_feed(struct scan_list *list, const char *bytes, size_t size); /* 0, -EBADMSG, -EMSGSIZE ... */
-/* After the last byte: 0 and the metadata, or -EAGAIN when the document was not complete. */
+/* Called after the last byte: 0 and the metadata, or -EAGAIN when the document was not complete. */
 int scan_list_finish(struct scan_list *list, struct scan_list_metadata *ret_borrowed);
 void scan_list_free(struct scan_list *list);
 DEFINE_CLEANUP(struct scan_list *, scan_list_free);

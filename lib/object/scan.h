@@ -36,8 +36,8 @@ struct scan_object {
 int scan_value(const char *input, size_t size, struct span *ret_value);
 /* Finds the metadata of one object. The last of duplicate members wins, as in Go. */
 int scan_object(const char *input, size_t size, struct scan_object *ret);
-/* Its metadata alone, the first, and the kind if that comes before it, as servers write it; nothing after that
- * is read: it is enough to identify the object before it is read. */
+/* Finds the object's metadata alone, the first, and the kind if that comes before it, as servers write it.
+ * Nothing after that is read: this is enough to identify an object before it is read. */
 int scan_identity(const char *input, size_t size, struct scan_object *ret);
 /* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
 typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);

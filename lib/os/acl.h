@@ -23,6 +23,6 @@ enum acl_writers {
         ACL_WRITERS_STRANGERS,
 };
 
-/* Who may write what lies there, beside its owner and all others. group: its own one. If the list cannot be read:
- * strangers. */
+/* Which users may write what lies there, beside its owner and all others. group: its own one. If the list
+ * cannot be read: strangers. */
 enum acl_writers acl_writers(const char *path, gid_t group);

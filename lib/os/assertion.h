@@ -9,6 +9,6 @@
 /* tell: reports one line, by means that need no sound state; it may return. */
 typedef void (*assertion_tell_t)(const char *text, void *userdata);
 void assertion_on_failure(assertion_tell_t tell, void *userdata);
-/* In the place of the C library's own (assert.h), which would end us by SIGABRT without telling anybody. */
+/* Replaces the C library's own (assert.h), which would end us by SIGABRT without telling anybody. */
 void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function)
         __attribute__((noreturn));

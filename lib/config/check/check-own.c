@@ -103,7 +103,7 @@ static bool is_namespace(const char *text)
                text[length - 1] != '-';
 }
 
-/* In a pod, its own namespace. NULL: it is not in one. */
+/* The pod's own namespace; NULL outside of a pod. */
 static char *find_namespace(void)
 {
         _cleanup_free_ char *content = NULL;

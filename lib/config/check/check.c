@@ -533,7 +533,7 @@ static void check_owned_names(struct reader *reader)
         }
 }
 
-/* As patient as the watch of the owners, and of the same namespaces. */
+/* Makes a watch that is as patient as that of the owners, and of the same namespaces. */
 static int make_owned(const struct config_watch *parent, size_t number, struct config_watch *ret)
 {
         bool is_related = number >= parent->owns_count;

@@ -3,7 +3,7 @@
 /* Changes of owned and related objects: their owners run. */
 #include "controller/controller.h"
 
-/* An object of a watch that has an owner. -ENOMEM, -EPROTO. */
+/* Takes an object of a watch that has an owner. -ENOMEM, -EPROTO. */
 int owned_changed(struct watch *watch, const struct record_change *change);
 /* This object may depend on a related one that has changed. */
 int owned_related_changed(struct watch *parent, const struct ledger_row *row);

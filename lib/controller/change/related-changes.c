@@ -130,7 +130,7 @@ void related_forget(struct watch *watch)
         watch->related_room = 0;
 }
 
-/* Once around, from where it is. */
+/* Has everybody asked once around, from where the cursor is. */
 static int ask_all(struct watch *parent, const char *namespace)
 {
         size_t place = cursor_place(parent, namespace);

@@ -3,7 +3,7 @@
 /* Changes of related objects: those in their namespace that may depend on them are asked, page by page. */
 #include "controller/controller.h"
 
-/* An object of a watch whose objects others depend on. -ENOMEM; -EPROTO: those are of no watch. */
+/* Takes an object of a watch whose objects others depend on. -ENOMEM; -EPROTO: those are of no watch. */
 int related_changed(struct watch *watch, const struct record_change *change);
 int related_recheck(struct watch *watch); /* when it is in sync for the first time; -ENOMEM */
 bool related_is_pending(struct controller *controller);

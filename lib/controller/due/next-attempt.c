@@ -41,9 +41,9 @@ uint64_t throttle_units(uint64_t number)
 
 /* ---- resync */
 
-/* Up to a tenth of it more, so that what was handled together does not come back together; the same for
- * those that succeed one after another, because each place in the index of the ledger is a page to be
- * written. */
+/* What is added to a resync: up to a tenth of it, so that what was handled together does not come back
+ * together; the same for those that succeed one after another, because each place in the index of the ledger
+ * is a page to be written. */
 static uint64_t resync_spread(struct watch *watch, uint64_t resync_usec)
 {
         if (watch->spread_left == 0) {

@@ -86,7 +86,7 @@ static int write_walk_record(const struct controller *controller, const char *wa
         return ledger_scope_set(controller->ledger, name, text, place.data ? place.data : "");
 }
 
-/* From the first row on. A walk over all rows stays one. */
+/* Begins at the first row. A walk over all rows stays one. */
 static void walk_from_start(struct retry_walk *walk, enum retry_scope scope)
 {
         if (walk->scope > scope)

@@ -16,7 +16,7 @@ int retry_kept_reload(struct controller *controller, const char *name, uint64_t 
 /* The watch goes on with the walk of the last life; with another handler a walk begins,
  * unless no former one is known. */
 int retry_kept_load(struct watch *watch, uint64_t stamp);
-/* By hand: the walk takes all rows. */
+/* Begins a walk over all rows, by hand. */
 int retry_kept_all(struct watch *watch);
 /* The place of the walk goes into the ledger, in the transaction of the rows that it has visited. */
 int retry_kept_note(const struct watch *watch);

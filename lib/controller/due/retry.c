@@ -203,7 +203,7 @@ void retry_take(struct controller *controller)
         controller_settle_soon(controller);
 }
 
-/* From its first row on. */
+/* Begins a walk at the first row of the watch. */
 static void begin_walk(struct watch *watch, enum retry_scope scope)
 {
         retry_walk_done(&watch->walk);

@@ -22,7 +22,7 @@ static bool is_planned(const struct ledger_row *row)
         return row->next_reason == RUN_SCHEDULED && row->next_realtime > 0;
 }
 
-/* In the row's own clock. */
+/* A time of day in the row's own clock. */
 static uint64_t moment_of(const struct watch *watch, uint64_t realtime)
 {
         uint64_t now = watch->controller->now.realtime;

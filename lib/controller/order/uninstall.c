@@ -95,7 +95,7 @@ static void uninstall_fail(struct controller *controller, int status)
                                  "the operator cannot be uninstalled: %s", strerror(-status));
 }
 
-/* A page in a turn. */
+/* Takes a page in a turn. */
 static void uninstall_walk_watch(struct watch *watch)
 {
         struct controller *controller = watch->controller;

@@ -36,6 +36,6 @@ int last_life_take_crash(struct controller *controller, const struct config_watc
 /* What another replica ran when it was killed as a whole; alone: that was all. */
 int last_life_take_run(struct controller *controller, const struct noted_run *note, bool alone);
 
-/* At the start. lost: just now; else what a former life has noted. */
+/* Called at the start. lost: the ledger was lost just now; else what a former life has noted counts. */
 int ledger_lost_load(struct controller *controller, bool lost);
 void ledger_lost_review(struct controller *controller); /* nothing has run for a while: maybe it is whole */

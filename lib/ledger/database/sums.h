@@ -52,7 +52,7 @@ struct ledger_values {
         size_t size[ROW_VALUES];
         uint64_t checksum; /* the stored one */
 };
-/* For a statement that selects ROW_SELECTED and is at a row: false if the checksum is wrong. */
+/* Reads a statement that selects ROW_SELECTED and is at a row; false if the checksum is wrong. */
 bool ledger_read_values(sqlite3_stmt *statement, struct ledger_values *ret);
 
 /* Registers row_sum(). Each sum that it computes goes to *last as well, unless `last` is NULL; *last must

@@ -14,8 +14,8 @@ static inline void cleanup_statement(sqlite3_stmt **statement)
 }
 #define _cleanup_statement_ _cleanup_(cleanup_statement)
 
-/* At the opening: those that must not fail later, and one that needs each column of the history, of which
- * ledger_check() reads nothing. */
+/* Called at the opening: prepares the statements that must not fail later, and one that needs each column of
+ * the history, of which ledger_check() reads nothing. */
 int ledger_prepare_first(struct ledger *ledger);
 /* *ret is the ledger's. */
 int ledger_statement(struct ledger *ledger, enum ledger_statement which, sqlite3_stmt **ret);

@@ -21,7 +21,8 @@ struct ledger_tally {
         char watch[]; /* that has or had rows */
 };
 
-/* A row is written. `before`: as the database has it, NULL: not at all; `after` NULL: it is removed. */
+/* Notes that a row is written. `before`: the row as the database has it, NULL: not at all; `after` NULL: it
+ * is removed. */
 void ledger_tally_note(struct ledger *ledger, const char *watch, const struct row_index *before,
                        const struct row_index *after);
 int ledger_tallies_know(
@@ -52,6 +53,6 @@ void due_cursor_see_clock(struct due_cursor *cursor, uint64_t now);
 int due_cursor_move(struct due_cursor *cursor, uint64_t realtime, const char *watch, const char *key,
                     const char *uid); /* 0, -ENOMEM */
 
-/* A row is due at this time from now on (0: it is not); keeps `soonest` right without a question to the
- * database. */
+/* Notes that a row is due at this time from now on (0: it is not); keeps `soonest` right without a question
+ * to the database. */
 void due_cursor_note(struct due_cursor *cursor, uint64_t next_realtime);

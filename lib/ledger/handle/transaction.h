@@ -20,7 +20,7 @@ int ledger_try_begin(struct ledger *ledger);
  * clears cache, counts and sums, which are not what the database holds; the first error is returned. */
 int ledger_end(struct ledger *ledger, int r);
 
-/* An entry was added (`before` NULL), removed (`after` NULL) or changed: its checksums. */
+/* Notes the checksums of an entry that was added (`before` NULL), removed (`after` NULL) or changed. */
 void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint64_t *before,
                       const uint64_t *after);
 
