@@ -205,7 +205,7 @@ static int print_outcome(const struct consent *consent, const cJSON *status, con
         return done ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
 }
 
-/* Until none is left, or nothing has moved for this long. */
+/* Waits until none is left, or nothing has moved for this long. */
 static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
 {
         uint64_t left = UINT64_MAX, moved = clock_boottime_usec();

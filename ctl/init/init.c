@@ -32,7 +32,7 @@ static void append_indented(const char *lines, size_t column, struct text *out)
         }
 }
 
-/* From '@' on; returns what follows it. */
+/* Expands a word from its '@' on; returns what follows the word. */
 static const char *expand_word(const struct init_values *values, const char *at, const char *end,
                                size_t column, struct text *out)
 {

@@ -105,7 +105,8 @@ static const cJSON *same_watch(const cJSON *status, const cJSON *watch)
         return NULL;
 }
 
-/* Since the answer before; from the beginning if there is none, or the operator has started again. */
+/* How much a number has grown since the answer before, or from the beginning if there is none, or the
+ * operator has started again. */
 static uint64_t grown(const cJSON *watch, const cJSON *before, const char *name)
 {
         uint64_t value = ctl_number(watch, name), old = ctl_number(before, name);
@@ -413,7 +414,7 @@ static int redraw(struct top *top)
         return r < 0 ? r : file_write_all(STDOUT_FILENO, rest, strlen(rest));
 }
 
-/* Until it is time for the next picture. */
+/* Waits until it is time for the next picture. */
 static void wait_for_next(struct top *top, uint64_t interval_usec)
 {
         struct pollfd input = {.fd = top->has_keys ? STDIN_FILENO : -1, .events = POLLIN};

@@ -33,7 +33,7 @@
 #define LINES_SHOWN       60 /* of a group, to people */
 #define NAME_LEAST        2
 
-/* The worst that is known of an object. */
+/* The worst that is known about an object. */
 enum plan_class { PLAN_UNCHANGED, PLAN_CHANGES, PLAN_UNKNOWN, PLAN_FAILED, PLAN_CLASS_COUNT };
 
 struct plan_report {

@@ -76,7 +76,7 @@ static void list_group(const void *node, VISIT visit, void *userdata)
                 listing->list[listing->count++] = *(struct plan_group *const *)node;
 }
 
-/* Those of a size in the order of their changes. */
+/* Groups of one size come in the order of their changes. */
 static int compare_sizes(const void *a, const void *b)
 {
         const struct plan_group *one = *(struct plan_group *const *)a,

@@ -65,7 +65,7 @@ static bool has_identity(const cJSON *object)
                json_text(json_member(object, "metadata"), "name")[0];
 }
 
-/* In the place of what was known before. */
+/* Replaces what was known about the object before. */
 static int note_object(struct plan_objects *objects, const cJSON *object, bool is_gone)
 {
         struct known_object *known = calloc(1, sizeof(*known)), **place;

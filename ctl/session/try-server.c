@@ -41,7 +41,7 @@ _noreturn_ static void exec_server(const char *const *argument, const char *log,
         _exit(127);
 }
 
-/* They are blocked: who has a loop for them has not begun it yet. */
+/* The signals are blocked: a caller that has a loop for them has not begun it yet. */
 static bool is_interrupted(void)
 {
         static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
