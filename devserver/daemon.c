@@ -72,7 +72,7 @@ static void add_headers(const struct request *request, struct MHD_Response *resp
         }
 }
 
-/* Without an answer: the connection ends, or waits for somebody to end it. */
+/* Leaves the request without an answer: the connection ends, or waits for somebody to end it. */
 static enum MHD_Result leave_unanswered(struct request *request)
 {
         request_log(request);
@@ -187,7 +187,7 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
         return send_answer(request);
 }
 
-/* In a turn of its own: the daemon cannot be stopped from within. */
+/* Runs in a turn of its own: the daemon cannot be stopped from within. */
 static void renew_if_due(struct server *server)
 {
         if (server->certificate_due && server->renew_source)

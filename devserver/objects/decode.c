@@ -141,7 +141,7 @@ static void answer_undecodable(struct request *request, const cJSON *object, con
         answer_invalid(request, "", "patch", MISTAKE_INVALID, quoted, why);
 }
 
-/* An unknown field is a mistake only for who asks for that; by default it is a warning. */
+/* An unknown field is a mistake only for a client that asks for that; by default it is a warning. */
 static bool tell_unknown(struct request *request, const cJSON *object, const cJSON *unknown)
 {
         const char *validation = request_argument(request, "fieldValidation");

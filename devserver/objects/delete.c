@@ -151,7 +151,7 @@ static void delete_content(struct server *server, struct resource *resource, con
                         delete_range(server, inside, key);
 }
 
-/* It stays for now: told by its deletionTimestamp. */
+/* The object stays for now, and its deletionTimestamp shows that it is being deleted. */
 static void mark_deleted(struct server *server, struct resource *resource, const char *key, cJSON *object)
 {
         cJSON *metadata = tree_metadata(object),
