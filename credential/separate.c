@@ -20,7 +20,7 @@ static bool has_none(const struct kubeconfig *config)
                !config->exec.command && config->header.count == 0;
 }
 
-/* The middle part of a JSON web token. NULL: it is none. */
+/* The middle part of a JSON web token; NULL if the token is none. */
 static cJSON *read_claims(const char *token)
 {
         const char *begin = strchr(token, '.');
@@ -92,7 +92,7 @@ int separate_check(const struct kubeconfig *own, const struct kubeconfig *other,
 
 /* ---- any file */
 
-/* Without the white space at its end. */
+/* Whether both are the same, without the white space at their ends. */
 static bool is_same_bytes(const char *bytes, size_t size, const char *text)
 {
         size_t length = strlen(text);
