@@ -40,11 +40,11 @@ int64_t failures_note(struct watcher *watcher, struct failures *failures, const 
                       uint64_t serial);
 /* A request is about to start: one that Retry-After holds back is subject to the deadline, too. */
 void failures_held(struct watcher *watcher, struct failures *failures);
-/* An answer is coming in. */
+/* Notes that an answer is coming in. */
 void failures_progress(struct failures *failures);
-/* A success that proves little: the series is over, its pace stays. */
+/* Notes a success that proves little: the series is over, its pace stays. */
 void failures_clear(struct watcher *watcher, struct failures *failures);
-/* A success that proves much. */
+/* Notes a success that proves much. */
 void failures_forget(struct watcher *watcher, struct failures *failures);
 void failures_done(struct failures *failures);
 /* The watch stands still, and only this is why: degraded, and past its deadline as with any failure. */
@@ -54,7 +54,7 @@ void failures_stand(struct watcher *watcher, const char *why);
 uint64_t failures_delay(const struct watcher *watcher, struct failures *failures);
 /* The next delay is the longest. */
 void failures_slow(const struct watcher *watcher, struct failures *failures);
-/* For what is no failure but must not be repeated at full speed: 0 the first time. */
+/* The delay of what is no failure but must not be repeated at full speed: 0 the first time. */
 uint64_t failures_pace(const struct watcher *watcher, struct failures *failures);
 
 /* Passes on what others must know: a credential that is refused, a server that asks us to wait. */

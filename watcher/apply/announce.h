@@ -17,7 +17,8 @@ int announce_in_time(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
 /* While events pour in: when a batch is full. */
 int announce_due(struct watcher *watcher);
-/* Once, before the streams begin: deletions that a former life announced and nobody has confirmed. */
+/* Announces the deletions that a former life announced and nobody has confirmed; once, before the streams
+ * begin. */
 int announce_tombstones(struct watcher *watcher);
 /* Says to which epoch all that follows belongs. */
 int announce_epoch(struct watcher *watcher);

@@ -10,14 +10,14 @@
  */
 #include "watcher/stream/stream.h"
 
-/* An object was shown. listed: by a list, which may also be the first events of a watch. */
+/* Takes an object that was shown. listed: by a list, which may also be the first events of a watch. */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
 /* The server decides which namespace and kind an object has. An object that was not asked for is refused, and
  * the answer that holds it is given up: stream->stream_error says why, and so does the log. Returns -ECANCELED. */
 int apply_foreign(struct stream *stream, const char *key, struct span kind);
-/* A listed object is too large to be read. */
+/* Takes note of a listed object that is too large to be read. */
 int apply_skipped(struct stream *stream);
-/* A DELETED event, with the last state. */
+/* Takes a DELETED event, with the last state. */
 int apply_deleted(struct stream *stream, const char *json, size_t size);
 /* The object was deleted, for certain. */
 int apply_gone(struct watcher *watcher, const char *key, const char *uid);

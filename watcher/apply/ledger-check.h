@@ -6,7 +6,7 @@
  */
 #include "watcher/watcher.h"
 
-/* A page of rows. -EPROTO: it comes too early; other negative: fatal was said. */
+/* Takes a page of rows. -EPROTO: it comes too early; other negative: fatal was said. */
 int ledger_check_take(struct watcher *watcher, const struct message_owed *owed);
 /* Says CHECKED, once all pages are here and no question is open. */
 void ledger_check_finish_maybe(struct watcher *watcher);

@@ -217,7 +217,7 @@ static int answer_question(const struct question *question) _suspends_
         return 0;
 }
 
-/* Until the next attempt. -EBUSY: another fiber waits for it already. */
+/* Waits until the next attempt. -EBUSY: another fiber waits for it already. */
 static int pause_questions(struct watcher *watcher) _suspends_
 {
         struct verification *verification = watcher->verification;
@@ -321,8 +321,8 @@ static int next_of_turn(struct watcher *watcher, struct store_question *ret)
         return r;
 }
 
-/* In the order of keys, and each second question by turns of the namespaces: a namespace with many questions
- * does not hold up the others. -ENOENT: the round is over. */
+/* Takes the next question in the order of keys, and each second one by turns of the namespaces: a namespace
+ * with many questions does not hold up the others. -ENOENT: the round is over. */
 static int next_question(struct watcher *watcher, struct store_question *ret)
 {
         struct verification *verification = watcher->verification;

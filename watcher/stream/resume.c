@@ -127,7 +127,7 @@ int positions_note_unlisted(struct watcher *watcher)
         return r;
 }
 
-/* For the list, and the questions about what it lacks. */
+/* Time for the list, and for the questions about what it lacks. */
 #define WENT_BACK_USEC (10 * USEC_PER_SEC)
 
 bool restored_lately(const struct watcher *watcher)

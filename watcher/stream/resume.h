@@ -25,8 +25,8 @@ int positions_note_unlisted(struct watcher *watcher);
  * belongs to the lost time then: it compares versions with those of our own last writes to an object, and a
  * change with a lower version would pass for one of these writes. So each message about changes carries the
  * epoch that they belong to; a restore begins another one. So does a life that cannot resume: its store, with
- * the version that it had reached, is new or does not fit, so nobody knows whether the database went back
- * before. The epoch is in the store: whoever is killed, the supervisor hears of it in the end.
+ * the version that it had reached, is new or does not fit, so it is unknown whether the database went back
+ * before. The epoch is in the store: whichever process is killed, the supervisor gets it in the end.
  */
 
 /* Whether a restore was a short while ago: the absence of an object is nobody's will then. */
