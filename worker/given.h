@@ -10,6 +10,6 @@
 
 /* Adds the member, if the object is known. 0, -ENOMEM. */
 int given_write(struct run *run, struct text *out);
-/* At a success, or when an attempt parks: keeps what the handler was given. Returns the version by which it is found (borrowed);
- * "": it is not kept. */
+/* Called at a success, or when an attempt parks: keeps what the handler was given. Returns the version by
+ * which it is found (borrowed); "": it is not kept. */
 const char *given_keep(struct run *run);

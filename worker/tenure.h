@@ -12,6 +12,6 @@
 int tenure_is_unmarked(struct run *run);
 _warn_unused_ int tenure_mark(struct run *run) _suspends_;
 
-/* The same of a child as it is in `json`, and the merge patch for it. -ENOMEM. */
+/* The same for a child as it is in `json`, and the merge patch for it. -ENOMEM. */
 bool tenure_child_is_unmarked(const struct run *run, const char *json);
 int tenure_child_body(const struct run *run, const char *uid, const char *version, struct text *out);

@@ -34,7 +34,7 @@ _warn_unused_ int run_sleep(struct run *run, uint64_t usec, const char *why) _su
 _warn_unused_ int waiting_go_on(struct run *run);
 /* Gives the memory back to the system that a large run has had. */
 void waiting_trim(const struct run *run);
-/* For how long no other run could have the worker. */
+/* How long no other run could have the worker. */
 uint64_t waiting_busy_usec(const struct run *run, uint64_t now);
 /* The run waits for its handler's turn, and has it until the turn is over. 0; -ESHUTDOWN: the run has ended before, as it
  * went back or the worker stops; -ECANCELED: the worker ends. */

@@ -51,7 +51,7 @@ void asked_end(struct asked **first, struct asked *asked, enum asked_end end, co
 
 /* The number of runs of this watch that can share the process, this one included; 1 if it is alone. */
 size_t asked_together(const struct run *run);
-/* The same of a process that takes one after the other: a batch is one turn. */
+/* The same for a process that takes one request after the other: a batch is one turn. */
 size_t asked_at_once(const struct run *run);
 /* The process has answered this run. */
 void asked_note_answer(const struct run *run);
