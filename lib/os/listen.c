@@ -64,7 +64,8 @@ static int parse_address(const char *where, union listen_address *ret, socklen_t
                        : -ENAMETOOLONG;
 }
 
-/* With other sockets of this user that share it: nobody else gets the port while one of them has it. */
+/* Shares the port with other sockets of this user that share it: nobody else gets it while one of them has
+ * it. */
 static int share_port(int fd)
 {
         return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &(int){1}, sizeof(int));

@@ -23,7 +23,7 @@ static const char *temporary_base(void)
 
 /* ---- what was left */
 
-/* Only who may read the folder can hold its lock: its owner. */
+/* Only a user who may read the folder can hold its lock: its owner. */
 static void judge_folder(const char *base, const char *name)
 {
         _cleanup_close_ int fd = -1;

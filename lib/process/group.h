@@ -8,7 +8,7 @@
 
 #include "process/process.h"
 
-/* With the limits that hold in it; *ret NULL when no folder is given. */
+/* Makes a group with the limits that hold in it; *ret NULL when no folder is given. */
 int group_new(const struct process_options *options, char **ret);
 /* Sets the limits whose controllers are available. */
 int group_limit(const char *group, const struct process_limits *limits, unsigned controllers);

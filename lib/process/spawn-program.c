@@ -91,7 +91,7 @@ static int enter_limits(const struct spawn_options *options)
         return r;
 }
 
-/* A pipe for reconciled-become to tell in what it could not do. */
+/* Passes on a pipe, in which reconciled-become reports what it could not do. */
 static int pass_failure_pipe(int fd)
 {
         return (fd == BECOME_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, BECOME_FD)) < 0 ? errno : 0;

@@ -206,7 +206,7 @@ static int on_readable(sd_event_source *source, int fd _unused_, uint32_t revent
         return 0;
 }
 
-/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
+/* From now on the process's output is read as it comes. A second call does what could not be done before. */
 int stream_listen(struct process *process)
 {
         int r = 0;

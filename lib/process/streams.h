@@ -16,9 +16,10 @@ void process_forget_last_line(struct process *process);
 /* ---- for process.c. which: STDIN, STDOUT or STDERR (internal.h). */
 
 void stream_close(struct process *process, int which);
-/* As much of the input as the pipe takes now; the rest when it has room. 0, or a negative errno. */
+/* Sends as much of the input as the pipe takes now, and the rest when it has room. 0, or a negative
+ * errno. */
 int stream_send_input(struct process *process);
-/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
+/* From now on the process's output is read as it comes. A second call does what could not be done before. */
 int stream_listen(struct process *process);
 /* When the process is gone: what it has written after the last newline is a line if its input was closed, else
  * only output for the log. */

@@ -156,7 +156,7 @@ struct work *entry_head(const struct entry *entry); /* the entry's next work; NU
 struct work **entry_deletion(struct entry *entry, const char *uid);
 
 /* lib/queue/queue.c */
-/* After its work has changed. */
+/* Called after the entry's work has changed. */
 void entry_review(struct queue *queue, struct entry *entry, uint64_t now);
 void entry_unplace(struct queue *queue, struct entry *entry);
 void entry_go(struct queue *queue, struct entry *entry); /* frees one that has no place */

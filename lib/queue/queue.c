@@ -314,7 +314,8 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         return 0;
 }
 
-/* Beside the update, which may turn out to have been read already; the nudge came after that. */
+/* Puts the nudge beside the update, which may turn out to have been read already; the nudge came after
+ * that. */
 static int push_nudge(struct entry *entry, const struct queue_item *item)
 {
         struct work *work;

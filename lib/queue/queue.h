@@ -117,9 +117,10 @@ struct queue_outcome {
 int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now);
 /* The handler of this run is over, and something is left to do. */
 void queue_answered(struct queue *queue, uint64_t run);
-/* Before queue_done() or queue_return(): whether the handler was asked in this run, and so has used up its token. */
+/* Called before queue_done() or queue_return(): whether the handler was asked in this run, and so has used
+ * up its token. */
 void queue_handler_ran(struct queue *queue, unsigned watch, uint64_t run, bool handler_ran, uint64_t now);
-/* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
+/* Takes back a run that was never begun: its work is the first of its line again. -ENOENT as above. */
 int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* Drops the pending deletion of a key's UID; false if there is none. */
 bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* At the head of the list. */
+/* Adds a requirement at the head of the list. */
 static struct requirement *requirement_add(struct requirement **list)
 {
         struct requirement *requirement = calloc(1, sizeof(*requirement));

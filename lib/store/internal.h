@@ -73,9 +73,9 @@ int record_size(const struct store_object *object, size_t *ret);
 void record_encode(const MDB_val *key, const struct store_object *object, char *out); /* this many bytes */
 /* Borrows from the value; the key is taken up to its first NUL. -EBADMSG. */
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
-/* Without the JSON, which is not read, so the cost does not grow with the object. */
+/* Decodes without the JSON, which is not read, so the cost does not grow with the object. */
 int record_decode_identity(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
-/* With the JSON, whose checksum is not verified: for callers that tolerate damage in it. */
+/* Decodes with the JSON, whose checksum is not verified: for callers that tolerate damage in it. */
 int record_decode_unchecked(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);
 

@@ -25,7 +25,7 @@ void sweep_done(struct sweep *sweep)
         *sweep = (struct sweep){.is_on = false};
 }
 
-/* With the slash; 0: it belongs to none. */
+/* The size of the key's namespace, with the slash; 0: it belongs to none. */
 static size_t namespace_size(const char *key)
 {
         const char *slash = strchr(key, '/');

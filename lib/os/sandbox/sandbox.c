@@ -423,7 +423,7 @@ static void forbid_processes(struct filter *filter, bool threads)
 #endif
 }
 
-/* But to oneself, which is how abort() ends a process. */
+/* Forbids signals, but not those to oneself: abort() ends a process so. */
 static void forbid_signals(struct filter *filter)
 {
         static const unsigned call[] = {SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
@@ -479,7 +479,7 @@ static void allow_sockets(struct filter *filter, const struct sandbox *sandbox)
         filter_answer(filter, SYS_socketpair, SECCOMP_RET_ALLOW);
 }
 
-/* Not: signals to others when something happens to a descriptor (F_SETOWN, F_SETSIG, FIOSETOWN). */
+/* Not allowed: signals to others when something happens to a descriptor (F_SETOWN, F_SETSIG, FIOSETOWN). */
 static void allow_descriptors(struct filter *filter)
 {
         DEMAND(filter, SYS_fcntl, ARGUMENT(1), ALL_BITS, EINVAL, F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_SETLK,
@@ -491,7 +491,7 @@ static void allow_descriptors(struct filter *filter)
         filter_answer(filter, SYS_ioctl, SECCOMP_RET_ALLOW);
 }
 
-/* To whom it may do that, says the kernel: they have to be of the same user. */
+/* The kernel says to whom it may do that: they have to be of the same user. */
 static void allow_children(struct filter *filter)
 {
         static const unsigned call[] = {SYS_wait4, SYS_waitid, SYS_kill, SYS_pidfd_open,
@@ -502,7 +502,7 @@ static void allow_children(struct filter *filter)
         answer_value(filter, SYS_prctl, PR_SET_CHILD_SUBREAPER, SECCOMP_RET_ALLOW);
 }
 
-/* Not: new limits, or those of another process; to be dumpable again. */
+/* Not allowed: new limits, or those of another process; to be dumpable again. */
 static void allow_process(struct filter *filter, bool children)
 {
         if (!children)
