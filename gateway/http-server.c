@@ -211,10 +211,10 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
 /* ---- who is connected */
 
 /*
- * Who is connected, and for how long. libmicrohttpd bounds the silence of a connection, not its age: a
- * client that sends a byte now and then would keep its place forever, and a few hundred of them all places.
- * So a connection has an absolute deadline, and one above the limit takes the place of the oldest one: of
- * its own address first.
+ * The connections, and how long they may last. libmicrohttpd bounds the silence of a connection, not its
+ * age: a client that sends a byte now and then would keep its place forever, and a few hundred of them all
+ * places. So a connection has an absolute deadline, and one above the limit takes the place of the oldest
+ * one: of its own address first.
  */
 #define CONNECTIONS_MAX         512U /* as libmicrohttpd bounds them */
 #define CONNECTIONS_TOTAL       480U /* as many stay: there is room for those who come */

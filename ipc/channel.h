@@ -43,7 +43,7 @@ int channel_forward(struct channel *channel, enum message_type type, const void 
 void channel_cork(struct channel *channel);
 int channel_uncork(struct channel *channel);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
-/* For how long none of the queue could be sent; 0 if it is empty. */
+/* How long none of the queue could be sent; 0 if it is empty. */
 uint64_t channel_waiting_usec(const struct channel *channel);
 /* While the channel does not listen, it is not woken: messages wait in the kernel. The end of the peer is still
  * noticed. */

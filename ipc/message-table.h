@@ -72,7 +72,7 @@
 
 /* A key that may need a run. kind: enum change_kind. resource_version: of CHANGE_CHILD those of the children that have
  * changed, "10.15.-20" (-: the last one of a child that is gone), or "" if that is unknown. first: part of a first sync or a relist, not an event;
- * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it. finalizer: enum
+ * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be said about it. finalizer: enum
  * finalizer_state.
  */
 #define RECORD_change_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
@@ -655,9 +655,10 @@
 
 /* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker: one that wants to
  * write any tells the supervisor, which passes it on to the worker that counts those of `object` (series_object). identity: of
- * the series; count: how many more. watch: "" where nothing is known but the count, for an Event that was told of before.
- * counted: it comes from the worker that it is passed on for; otherwise the supervisor itself wants it. back: what the receiver
- * had sent comes back, as it is the one that counts those, or as there is no other. */
+ * the series; count: how many more. watch: "" where nothing is known but the count, for an Event that was
+ * reported before. counted: it comes from the worker that it is passed on for; otherwise the supervisor
+ * itself wants it. back: what the receiver had sent comes back, as it is the one that counts those, or as
+ * there is no other. */
 #define MESSAGE_report_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
