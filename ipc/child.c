@@ -171,8 +171,15 @@ void child_beat(struct child *child)
 {
         struct message_heartbeat heartbeat = {0};
 
+        child->beaten = clock_monotonic_usec();
         if (child_send(child, MESSAGE_HEARTBEAT, &heartbeat) >= 0)
                 (void)channel_flush(child->channel, 0); /* what does not leave now leaves later */
+}
+
+void child_beat_if_due(struct child *child)
+{
+        if (child->ready && clock_monotonic_usec() - child->beaten >= child->heartbeat_usec)
+                child_beat(child);
 }
 
 /* Once for each time of rest: what a crowd of objects needed is of no use until the next one. A heartbeat
@@ -198,6 +205,7 @@ static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *u
         int r;
 
         child_rest_if_idle(child);
+        child->beaten = clock_monotonic_usec();
         (void)send_heartbeat(child); /* a failure shows as a missing heartbeat */
         r = sd_event_source_set_time_relative(source, child->heartbeat_usec);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

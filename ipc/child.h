@@ -42,7 +42,8 @@ struct child {
         void *userdata; /* the role's own state */
         sd_event_source *heartbeat;
         uint64_t heartbeat_usec;
-        uint64_t cpu_usec; /* used until the last heartbeat */
+        uint64_t beaten;   /* when the last heartbeat left, CLOCK_MONOTONIC */
+        uint64_t cpu_usec; /* used until then */
         bool rested;       /* spare memory was given back */
         pid_t parent;      /* the supervisor, as this process sees it */
         bool ready, stopping;
@@ -58,6 +59,8 @@ void child_done(struct child *child);
 
 /* A sign of life from work before READY that may take long, and is done in one piece. */
 void child_beat(struct child *child);
+/* Within work that may take long in one piece, as it adds up: a heartbeat, if one is due. */
+void child_beat_if_due(struct child *child);
 int child_send(struct child *child, enum message_type type, const void *fields);
 /* Ends the loop with this exit code. */
 void child_exit(struct child *child, int exit_code);

@@ -5,9 +5,14 @@
 #include <errno.h>
 #include <jq.h>
 #include <malloc.h>
+#include <oniguruma.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "object/fingerprint.h"
 #include "object/keyed-hash.h"
@@ -18,6 +23,8 @@
 #define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
 #define MESSAGE_MAX 400
 #define TRIM_MIN    10000 /* values: some megabytes */
+
+#define REGEX_STEPS 10000000 /* that one search may take back: a fraction of the time that a program has */
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:"
 
@@ -72,9 +79,57 @@ static void set_complaint(struct error *error, const struct text *complaint)
         error_set(error, -EINVAL, "%s", line ? line : "no memory");
 }
 
-/* jq's own writes to our standard error, past the log: raw content, also of Secrets. On the same line, so
- * that complaints name the right one. */
-#define QUIET "def stderr: .; "
+/*
+ * In front of each program, on the same line, so that complaints name the right one:
+ *
+ * - jq's own writes to our standard error would pass by the log, with raw content, also of Secrets.
+ * - What one call of libjq does in C cannot be interrupted. Where its time grows with a product of two sizes (a regular
+ *   expression that looks at the rest of the text from each place on; each value of a list with each of another one), or a
+ *   text becomes a tree, the sizes are bounded.
+ */
+#define REGEX_TEXT_MAX "16384"
+#define PAIRS_MAX      "1000000"
+#define FROM_JSON_MAX  "262144"
+
+static const char *const regex_function[] = {
+        "match(a)",      "match(a; b)",  "test(a)",     "test(a; b)",    "capture(a)",
+        "capture(a; b)", "scan(a)",      "split(a; b)", "splits(a)",     "splits(a; b)",
+        "sub(a; b)",     "sub(a; b; c)", "gsub(a; b)",  "gsub(a; b; c)",
+};
+
+static const char *const prelude[] = {
+        "def stderr: .;",
+        "def _pairs($a; $b): if $a * $b > " PAIRS_MAX " then",
+        "  error(\"\\($a) values are too many to be compared with \\($b) others\") else . end;",
+        "def _old_minus(a; b): a - b;",
+        "def _minus(a; b): b as $b | a as $a |",
+        "  if ($a | type) == \"array\" and ($b | type) == \"array\" then _pairs($a | length; $b | length) else . end |",
+        "  _old_minus($a; $b);",
+        "def _old_contains(a): contains(a);",
+        "def contains($a): if type == \"array\" or type == \"object\" then",
+        "  _pairs([..] | length; [$a | ..] | length) else . end | _old_contains($a);",
+        "def inside(a): . as $b | a | contains($b);",
+        "def _old_fromjson: fromjson;",
+        "def fromjson: if type == \"string\" and utf8bytelength > " FROM_JSON_MAX " then",
+        "  error(\"a text of more than " FROM_JSON_MAX
+        " bytes is not read as JSON\") else _old_fromjson end;",
+        "def _text: if type == \"string\" and utf8bytelength > " REGEX_TEXT_MAX " then",
+        "  error(\"a regular expression looks at texts of at most " REGEX_TEXT_MAX " bytes\") else . end;",
+};
+
+/* The program with all this before it; NULL without memory. */
+static char *with_prelude(const char *program)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        FOREACH_ARRAY(line, prelude, ELEMENTS(prelude))
+                text_printf(&text, "%s ", *line);
+        FOREACH_ARRAY(function, regex_function, ELEMENTS(regex_function))
+                text_printf(&text, "def _old_%s: %s; def %s: _text | _old_%s; ", *function, *function,
+                            *function, *function);
+        text_append_string(&text, program);
+        return text_take(&text);
+}
 
 /* Only at the beginning can modules be named; libjq aborts over them where it has no path for them. */
 static bool names_modules(const char *text)
@@ -107,7 +162,7 @@ static void complain_of_program(struct jq_program *program, const char *text)
 int jq_program_new(const char *text, struct jq_program **ret, struct error *error)
 {
         struct jq_program *program = calloc(1, sizeof(*program));
-        _cleanup_free_ char *quiet = format_string(QUIET "%s", text);
+        _cleanup_free_ char *quiet = with_prelude(text);
 
         if (!quiet || !program || !(program->state = jq_init())) {
                 free(program);
@@ -131,6 +186,47 @@ void jq_program_free(struct jq_program *program)
         jq_teardown(&program->state);
         text_done(&program->complaint);
         free(program);
+}
+
+/* ---- time: no text of a tenant may take more of it, however the program is written */
+
+static jq_state *volatile running;
+static volatile sig_atomic_t time_is_over;
+
+/* A signal's handler. Where the interpreter is, it halts before its next step; a search that libjq begins fails at once. */
+static void on_time_over(int signal _unused_)
+{
+        time_is_over = 1;
+        (void)onig_set_retry_limit_in_search(1);
+        if (running && !jq_halted(running))
+                jq_halt(running, jv_null(), jv_null());
+}
+
+static void catch_time_over(void)
+{
+        const struct sigaction action = {.sa_handler = on_time_over, .sa_flags = SA_RESTART};
+
+        (void)sigaction(SIGPROF, &action, NULL); /* it fails for numbers that are no signals */
+}
+
+static void time_begins(jq_state *state)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        const struct itimerval time = {.it_value = {.tv_usec = JQ_TIME_MAX}};
+
+        pthread_once(&once, catch_time_over);
+        (void)onig_set_retry_limit_in_search(REGEX_STEPS);
+        time_is_over = 0;
+        running = state;
+        (void)setitimer(ITIMER_PROF, &time, NULL);
+}
+
+static void time_ends(void)
+{
+        const struct itimerval none = {.it_value = {0}};
+
+        (void)setitimer(ITIMER_PROF, &none, NULL);
+        running = NULL;
 }
 
 /* ---- running */
@@ -170,8 +266,17 @@ static int run_on(struct jq_program *program, jv value, on_value_t on_value, voi
         if (!jv_is_valid(value))
                 return set_failure(error, value);
         jq_start(program->state, value, 0);
+        time_begins(program->state);
         while (r == 0 && jv_is_valid(value = jq_next(program->state)))
                 r = on_value(value, userdata);
+        time_ends();
+        if (r <= 0 && time_is_over) {
+                if (r == 0)
+                        jv_free(value);
+                return error_set(error, -EBADMSG,
+                                 "it needs more than %d ms of processor time for the object",
+                                 JQ_TIME_MAX / 1000);
+        }
         if (r < 0)
                 return error_set(error, r, "its output is larger than 1 MiB");
         if (r > 0)
@@ -190,17 +295,17 @@ static void forget_input(struct jq_program *program, size_t values)
                 malloc_trim(0);
 }
 
-/* jq takes some 400 bytes for each {}: a tree of 40 MiB at most. */
+/* jq takes some 400 bytes for each {}: a tree of 12 MiB at most. */
 static int run_jq(struct jq_program *program, const char *json, size_t size, bool partial,
                   on_value_t on_value, void *userdata, struct error *error)
 {
         size_t values = scan_count_values(json, size);
         int r;
 
-        if (values > JSON_BOUNDED_MAX || size > INT32_MAX)
+        if (values > JQ_VALUES_MAX || size > INT32_MAX)
                 return error_set(error, -E2BIG,
                                  "the object has more than %d values (objects, lists, texts, numbers)",
-                                 JSON_BOUNDED_MAX);
+                                 JQ_VALUES_MAX);
         r = run_on(program, make_input(json, size, partial), on_value, userdata, error);
         forget_input(program, values);
         return r;

@@ -5,15 +5,27 @@
  * watch has to do with (`filter: ...`). A program sees the object without apiVersion and kind (items of a
  * LIST of built-in kinds lack them), or of an object that is known by its metadata alone, the metadata.
  * Numbers are doubles. The program comes from the configuration and is trusted; the object is not: a program
- * that fails on one object fails for that object alone, and one that never ends is found by the heartbeat of
- * its process. An object with more than JSON_BOUNDED_MAX values is none for programs: they fail on it with -E2BIG, and
- * what they say then quotes nothing of it.
+ * that fails on one object fails for that object alone.
+ *
+ * So no object makes a program costly, in the way that tenants could use: a program that needs more than JQ_TIME_MAX for one
+ * object fails on it. That counts processor time, by SIGPROF and ITIMER_PROF of this process, which nothing else may use.
+ * libjq looks at the time between two steps of its interpreter, not within what it does in C. What is done there is bounded
+ * by the sizes that program.c names. What it cannot bound (`.[LIST]`, where a list is looked for in a list) takes some
+ * seconds with JQ_VALUES_MAX, and a program that multiplies a text by a number of the object, or sets an element of a list
+ * by such a number, needs as much memory as that number says: both is for who writes the program to avoid
+ * (reconciled.yaml(5)). What never ends there is found by the heartbeat of its process.
+ *
+ * An object with more than JQ_VALUES_MAX values is none for programs: they fail on it with -E2BIG, and the message then
+ * quotes nothing of it.
  *
  * Used by watchers and workers. The supervisor does not link libjq: it lets reconciled-jq look at programs.
  */
 #include "base/error.h"
 #include "ipc/message.h"
 #include "object/bookkeeping.h"
+
+#define JQ_TIME_MAX   200000 /* microseconds of processor time for one object */
+#define JQ_VALUES_MAX 30000
 
 struct jq_program;
 

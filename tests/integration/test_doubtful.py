@@ -13,8 +13,8 @@ from harness.operator import MESSAGE_ID
 pytestmark = pytest.mark.quiet
 
 # A program that never ends is what makes a watcher hang, for certain and over one object alone.
-FILTER = "def f: f; if .spec.poison then f else .spec.size > 0 end"
-TRIGGER = "def f: f; if .spec.poison then f else .spec.size end"
+FILTER = "def f: [range(100000)] | .[.]; if .spec.poison then f else .spec.size > 0 end"
+TRIGGER = "def f: [range(100000)] | .[.]; if .spec.poison then f else .spec.size end"
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_watcher_that_dies_in_between_blames_nobody(configured, operator, hand
 
 def test_a_killed_supervisor_blames_nobody(configured, handler, widgets):
     """Even when a watcher was busy with an object at that moment: its slot is not looked at."""
-    operator = configured(filter="def f: f; if .spec.poison then f else true end")
+    operator = configured(filter="def f: [range(100000)] | .[.]; if .spec.poison then f else true end")
     operator.start_ready().wait_synced()
     child = operator.child("watcher")
     widgets.create("poison", spec={"poison": True})

@@ -231,7 +231,7 @@ def test_a_change_that_waits_for_its_turn_outlives_a_crash(start, operator, hand
 
 @pytest.mark.slow
 def test_a_program_that_never_ends_is_blamed_on_its_object(devserver, operator, handler, widgets):
-    names = 'def f: f; if .metadata.name == "poison" then f else "x" end'
+    names = 'def f: [range(100000)] | .[.]; if .metadata.name == "poison" then f else "x" end'
     operator.configure(devserver, [watch("widgets", handler, related=[{**NAMED, "names": names}],
                                          quarantine={"after": 1})], heartbeat={"interval": "50ms", "deadline": "1s"})
     widgets.create("poison")

@@ -236,7 +236,7 @@ HANG = {"heartbeat": {"interval": "50ms", "deadline": "1s"}}
 def test_a_filter_of_the_other_watch_that_never_ends_is_run_by_no_worker_when_it_leaves(twins, operator):
     """gold's watcher has died over the object, so it counts as selected there."""
     twins.settings = HANG
-    twins.start({"filter": "def f: f; if .metadata.labels.tier == \"gold\" then f else false end"}, {"labelSelector": "tier=silver"})
+    twins.start({"filter": "def f: [range(100000)] | .[.]; if .metadata.labels.tier == \"gold\" then f else false end"}, {"labelSelector": "tier=silver"})
     is_silvers(twins)
     assert operator.ctl.run("pause", "silver").returncode == 0
     twins.relabel("gold")
@@ -253,7 +253,7 @@ def test_a_filter_of_the_other_watch_that_never_ends_is_run_by_no_worker_for_a_c
     """Whose child it is depends on whether gold selects the object."""
     twins.settings = HANG
     twins.gold.answer({"children": [child("a")]})
-    twins.start({"filter": "def f: f; if .spec.poison then f else true end"})
+    twins.start({"filter": "def f: [range(100000)] | .[.]; if .spec.poison then f else true end"})
     widgets.create("w")
     wait_until(lambda: twins.config_maps.exists("a"), "gold's child")
     twins.rests()

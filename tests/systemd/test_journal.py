@@ -126,7 +126,7 @@ def test_an_isolated_and_an_absent_watch(node):
 
 def test_objects_that_the_operator_dies_over(node):
     """One that its filter hangs on, and one that kills its worker."""
-    hangs = "def f: f; if .metadata.name == \"endless\" then f else true end"
+    hangs = "def f: [range(100000)] | .[.]; if .metadata.name == \"endless\" then f else true end"
     node.configure("[ $RECONCILED_NAME != deadly ] || kill -KILL $PPID; sleep 0.1", heartbeat={"interval": "100ms", "deadline": "2s"},
                    watches=[watch("widgets", [HANDLER], filter=hangs, quarantine={"after": 1})])
     node.drop_in(node.unit, "[Service]\nRestartSec=100ms\n")

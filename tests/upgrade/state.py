@@ -68,7 +68,7 @@ WATCHES = [
     widgets("jq", trigger={"jq": ".spec.value"}),
     widgets("metadata", metadataOnly=True),
     widgets("chosen", labelSelector="tier=gold", unselected=True),
-    widgets("filtered", filter='if .metadata.labels.does == "endless" then last(range(1e15)) else true end'),
+    widgets("filtered", filter='if .metadata.labels.does == "endless" then [range(100000)] | .[.] else true end'),
     widgets("held", finalizer=True),
     widgets("owner", owns=[{"apiVersion": "v1", "kind": "ConfigMap"}], onFailure="rollback", children={"settle": "1h"}),
     widgets("related", related=[{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": "role=config"}]),

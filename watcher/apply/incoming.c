@@ -368,6 +368,9 @@ static int apply_chosen(struct stream *stream, const struct identity *identity, 
 {
         struct watcher *watcher = stream->watcher;
 
+        /* Many objects come in one turn of the loop, and programs may need JQ_TIME_MAX for each. */
+        if (watcher->filter_program || watcher->trigger_program)
+                child_beat_if_due(watcher->child);
         if (doubt_of(watcher, identity->key, identity->uid) == DOUBT_UNREAD)
                 return of_store(watcher, leave_out_object(stream, identity));
         return passes_filter(watcher, identity, json, size)

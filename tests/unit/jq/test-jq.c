@@ -202,7 +202,7 @@ static size_t peak_kib(void)
 static void test_an_object_of_too_many_values(void **state)
 {
         _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | length > 5");
-        _cleanup_free_ char *most = object_of(100000), *more = object_of(100001),
+        _cleanup_free_ char *most = object_of(JQ_VALUES_MAX), *more = object_of(JQ_VALUES_MAX + 1),
                             *huge = object_of(under_valgrind() ? 200000 : 1000000);
         size_t before _unused_ = peak_kib();
         bool truth = false;
@@ -216,9 +216,8 @@ static void test_an_object_of_too_many_values(void **state)
 
                 assert_int_equal(jq_program_test(made, object, strlen(object), false, &truth, &error),
                                  -E2BIG);
-                assert_string_equal(error_message(&error),
-                                    "the object has more than 100000 values (objects, "
-                                    "lists, texts, numbers)");
+                assert_string_equal(error_message(&error), "the object has more than 30000 values (objects, "
+                                                           "lists, texts, numbers)");
         }
         assert_true(fingerprint(made, more, false, 1) != fingerprint(made, huge, false, 1));
 #ifndef __SANITIZE_ADDRESS__
@@ -227,10 +226,108 @@ static void test_an_object_of_too_many_values(void **state)
 #endif
 }
 
+/* Functions of jq that are bounded, on what is within the bounds: as jq has them. */
+static void test_bounded_functions_are_those_of_jq(void **state)
+{
+        static const char *const row[] = {
+                "[(1, 2) - (10, 20)] == [-9, -8, -19, -18] and ([1, 2, 3, 2] - [2]) == [1, 3] and -(.spec.n) == -7",
+                "(.spec.list | contains([\"b\"])) and (.spec | contains({list: [\"a\"]})) and (\"b\" | inside(\"abc\"))",
+                "[(\"ab\" | contains(\"a\", \"x\"))] == [true, false] and ([1] | inside([1, 2], [3]) | tostring) != \"\"",
+                "(.spec.text | test(\"B.\"; \"i\")) and ([.spec.text | match(\"b\"; \"g\").offset] == [1, 4])",
+                "(.spec.text | capture(\"(?<x>c)\").x) == \"c\" and ([.spec.text | scan(\"b\")] | length) == 2",
+                "(.spec.text | sub(\"b\"; \"x\")) == \"axc-b\" and (.spec.text | gsub(\"B\"; \"x\"; \"i\")) == \"axc-x\"",
+                "(.spec.text | [splits(\"-\")]) == [\"abc\", \"b\"] and (.spec.text | split(\"B\"; \"gi\")) == [\"a\", \"c-\", \"\"]",
+                "(\"[1]\" | fromjson) == [1] and ([.spec.list[] | test([\"A\", \"i\"])] == [true, false])",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i += step()) {
+                _cleanup_(jq_program_free_pointer) struct jq_program *made = program(row[i]);
+                const char *object = OBJECT("{\"n\":7,\"list\":[\"a\",\"b\"],\"text\":\"abc-b\"}");
+                _cleanup_error_ struct error error = ERROR_NONE;
+                bool truth = false;
+
+                if (jq_program_test(made, object, strlen(object), false, &truth, &error) < 0 || !truth)
+                        fail_msg("%s: %s", row[i], error_message(&error));
+        }
+}
+
+/* {"spec":"wordword..."} or {"spec":["word0","word1"...]} */
+static char *object_with(const char *word, size_t count, bool is_list)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        text_append_string(&text, is_list ? "{\"spec\":[\"\"" : "{\"spec\":\"");
+        for (size_t i = 0; i < count; i++)
+                if (is_list)
+                        text_printf(&text, ",\"%s%zu\"", word, i);
+                else
+                        text_append_string(&text, word);
+        text_append_string(&text, is_list ? "]}" : "\"}");
+        return text_take(&text);
+}
+
+static double processor_seconds(void)
+{
+        struct rusage usage;
+
+        assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+        return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* What tenants write makes programs costly that an administrator wrote without a thought. */
+static void test_no_object_takes_a_program_long(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *next = program(".spec | test(\"a+b\")");
+        static const struct {
+                const char *program, *word;
+                size_t count;
+                bool is_list;
+                const char *error;
+        } row[] = {
+                {"last(range(1e15))", "", 1, false, "processor time"},
+                {".spec | test(\"prod.*v2\")", "prod", 100000, false, "at most 16384 bytes"},
+                {".spec | test(\"^(a|aa)+[^a]\")", "a", 16000, false, "retry"},
+                {"[.spec | scan(\"a.*?b|a\")] | length", "a", 16000, false, "processor time"},
+                {".spec | gsub(\"a\"; \"b\")", "a", 16000, false, "processor time"},
+                {".spec | join(\",\")", "some-longer-host-name-", 29000, true, "processor time"},
+                {"(.spec - .spec) | length", "h", 29000, true, "too many to be compared"},
+                {".spec | contains(.)", "h", 14000, true, "too many to be compared"},
+                {". as $o | .spec | inside($o.spec)", "h", 14000, true, "too many to be compared"},
+                {".spec | fromjson | length", "[0,0],", 100000, false, "is not read as JSON"},
+                {"[range(1e12)] | length", "", 1, false, "processor time"},
+        };
+        bool holds = false;
+
+        (void)state;
+        for (size_t i = 0; i < (under_valgrind() ? 1 : ELEMENTS(row)); i++) {
+                _cleanup_(jq_program_free_pointer) struct jq_program *made = program(row[i].program);
+                _cleanup_free_ char *object = object_with(row[i].word, row[i].count, row[i].is_list);
+
+                for (size_t turn = 0; turn < (i == 0 ? 2 : 1); turn++) {
+                        _cleanup_error_ struct error error = ERROR_NONE;
+                        double before = processor_seconds();
+                        bool truth;
+
+                        if (jq_program_test(made, object, strlen(object), false, &truth, &error) !=
+                                    -EBADMSG ||
+                            !strstr(error_message(&error), row[i].error))
+                                fail_msg("%s: %s", row[i].program, error_message(&error));
+                        if (!under_valgrind() && processor_seconds() - before > 1)
+                                fail_msg("%s took %.1f s", row[i].program, processor_seconds() - before);
+                }
+        }
+        assert_int_equal(jq_program_test(next, "{\"spec\":\"aab\"}", 14, false, &holds, NULL), 0);
+        assert_true(holds);
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_what_does_not_compile),
+                cmocka_unit_test(test_bounded_functions_are_those_of_jq),
+                cmocka_unit_test(test_no_object_takes_a_program_long),
                 cmocka_unit_test(test_filters),
                 cmocka_unit_test(test_only_the_value_counts),
                 cmocka_unit_test(test_a_deletion_counts),
