@@ -357,7 +357,7 @@ static int take_name(jv value, void *userdata)
         if (!names->no_name)
                 names->status = names->on_name(jv_string_value(value), names->userdata);
         jv_free(value);
-        return names->no_name || names->status < 0 ? 1 : 0;
+        return names->no_name || names->status != 0 ? 1 : 0;
 }
 
 int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
@@ -368,7 +368,9 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 
         if (r < 0)
                 return r;
-        return names.no_name ? error_set(error, -EBADMSG, "its output is not a string") : names.status;
+        if (names.no_name)
+                return error_set(error, -EBADMSG, "its output is not a string");
+        return names.status < 0 ? names.status : 0;
 }
 
 /* ---- fingerprints */

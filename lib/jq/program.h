@@ -39,8 +39,8 @@ DEFINE_CLEANUP(struct jq_program *, jq_program_free);
 int jq_program_test(struct jq_program *program, const char *json, size_t size, bool partial, bool *ret,
                     struct error *error);
 
-/* Calls for each value that comes out, which must be a string: -EBADMSG otherwise, as for what fails; -E2BIG.
- * A negative return of the callback ends it, and is returned without an error. */
+/* Calls on_name for each value that comes out, which must be a string: -EBADMSG if one is not, or the program fails; -E2BIG.
+ * A return other than 0 ends the program; a negative one is returned, without an error. */
 int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
                      int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error);
 

@@ -25,7 +25,6 @@ static const char *slash_of(const struct run *run)
 struct name_list {
         char *name[DEPENDENTS_MAX];
         size_t count; /* of different names; DEPENDENTS_MAX + 1 if there are more than are kept */
-        size_t given; /* with those that are repeated */
         void *tree;   /* of the names, as tsearch() has it */
 };
 
@@ -126,18 +125,17 @@ static int compare_related_names(const void *one, const void *other)
         return strcmp(one, other);
 }
 
-/* Notes a name. Names beyond the bound are only counted. */
+/* Notes a name. One beyond the bound ends the program: it could go on without end. */
 static int note_name(const char *name, void *userdata)
 {
         struct name_list *list = userdata;
         char *copy;
 
-        list->given++;
-        if (list->count > DEPENDENTS_MAX || tfind(name, &list->tree, compare_related_names))
+        if (tfind(name, &list->tree, compare_related_names))
                 return 0;
         if (list->count == DEPENDENTS_MAX) {
                 list->count++;
-                return 0;
+                return 1;
         }
         copy = strdup(name);
         if (!copy || !tsearch(copy, &list->tree, compare_related_names)) {
@@ -174,9 +172,9 @@ static int find_names(struct collection *collection, struct name_list *list, str
         if (r >= 0 && list->count > DEPENDENTS_MAX)
                 return error_set(
                         error, -EBADMSG,
-                        "`names` of the related kind %s gives %zu names, and an object may give at most "
-                        "%d different ones",
-                        kind, list->given, DEPENDENTS_MAX);
+                        "`names` of the related kind %s gives more than %d different names, the most that "
+                        "an object may give",
+                        kind, DEPENDENTS_MAX);
         return r;
 }
 

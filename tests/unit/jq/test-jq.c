@@ -241,7 +241,7 @@ static void test_bounded_functions_are_those_of_jq(void **state)
         };
 
         (void)state;
-        for (size_t i = 0; i < ELEMENTS(row); i += step()) {
+        for (size_t i = 0; i < (under_valgrind() ? 1 : ELEMENTS(row)); i++) {
                 _cleanup_(jq_program_free_pointer) struct jq_program *made = program(row[i]);
                 const char *object = OBJECT("{\"n\":7,\"list\":[\"a\",\"b\"],\"text\":\"abc-b\"}");
                 _cleanup_error_ struct error error = ERROR_NONE;
