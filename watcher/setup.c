@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
+#include "object/identity.h"
 #include "store/meta.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/verify.h"
@@ -101,7 +102,8 @@ static char *uid_of(const char *body, size_t size)
         struct scan_object object;
         char *uid = NULL;
 
-        if (scan_object(body, size, &object) < 0 || scan_string(object.uid, &uid) < 0 || uid[0] == '\0') {
+        if (scan_object(body, size, &object) < 0 || identity_text(object.uid, IDENTITY_UID_MAX, &uid) < 0 ||
+            uid[0] == '\0') {
                 free(uid);
                 return NULL;
         }

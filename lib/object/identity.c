@@ -33,6 +33,18 @@ static int read_identity_text(struct span value, char banned, char *out, size_t 
         return r < 0 ? r : is_clean(out, *ret_size, banned) ? 0 : -ENAMETOOLONG;
 }
 
+int identity_text(struct span value, size_t max, char **ret)
+{
+        _cleanup_free_ char *text = malloc(max + 1);
+        size_t size;
+        int r = text ? read_identity_text(value, '\0', text, max, &size) : -ENOMEM;
+
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
 static int build_key(struct span namespace_name, struct span name, char key[IDENTITY_KEY_MAX + 1])
 {
         size_t size = 0, name_size;

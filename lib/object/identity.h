@@ -26,6 +26,10 @@ struct identity {
  * than the bounds or holds control characters. */
 int identity_read(const char *json, size_t size, bool whole, struct identity *ret);
 
+/* *ret: a UID or resourceVersion, or another text that is kept, of at most `max` bytes; "" is one. -EBADMSG: it is none, too
+ * long, or not UTF-8 without control characters. */
+int identity_text(struct span value, size_t max, char **ret);
+
 /* The length of the group in "group/version"; 0 for "version", the core group. */
 static inline size_t api_group_size(const char *api_version)
 {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "object/identity.h"
 #include "object/scan-value.h"
 
 #define PART 4096 /* of a piece, to complete what is in the buffer */
@@ -87,8 +88,17 @@ static int take_metadata(struct span key, struct span value, void *userdata)
 {
         struct scan_list_metadata *metadata = userdata;
 
-        if (scan_string_equals(key, "resourceVersion"))
-                return replace_string(&metadata->resource_version, value);
+        /* It is kept, and sent on: what could be no object's is none. */
+        if (scan_string_equals(key, "resourceVersion")) {
+                char *version;
+                int r = identity_text(value, IDENTITY_VERSION_MAX, &version);
+
+                if (r < 0)
+                        return r;
+                free(metadata->resource_version);
+                metadata->resource_version = version;
+                return 0;
+        }
         if (scan_string_equals(key, "continue"))
                 return replace_string(&metadata->continue_token, value);
         if (scan_string_equals(key, "remainingItemCount"))

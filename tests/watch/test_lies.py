@@ -71,6 +71,28 @@ def test_a_list_that_was_not_asked_for_is_none(listing, how):
     answered(listing)
 
 
+@pytest.mark.parametrize("version", ["9" * 5000, "1\u0007"], ids=["long", "control"])
+def test_a_list_with_a_version_that_is_none_is_a_failure_of_the_list(listing, version):
+    """A version is kept, and sent to the supervisor, which takes no such text."""
+    listing.create("kept")
+    body = json.dumps({"apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": {"resourceVersion": version}, "items": []})
+    listing.devserver.fault(LIST, times=3, status=200, body=body, contentType="application/json")
+    listing.start()
+    listing.operator.wait_for_log("cannot be read", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    listing.ran("kept")
+    answered(listing)
+
+
+def test_a_cluster_whose_uid_is_none_is_asked_again(listing):
+    body = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u" * 100_000}})
+    listing.devserver.fault({"verb": "get", "resource": "namespaces"}, times=2, status=200, body=body, contentType="application/json")
+    listing.create("kept")
+    listing.start()
+    listing.operator.wait_for_log("namespace kube-system cannot be read", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    listing.ran("kept")
+    answered(listing)
+
+
 def test_a_bookmark_of_another_kind_is_none(listing):
     """It does not move the version from which the watch is resumed."""
     listing.start_synced()
