@@ -8,6 +8,8 @@
 
 #include "base/duration.h"
 #include "ipc/message.h"
+#include "object/scan-value.h"
+#include "json/json.h"
 
 #define TEXT_MAX        1024 /* of a server's message that is kept: it goes to logs and to the ledger */
 #define TOO_LARGE_CAUSE "ResourceVersionTooLarge"
@@ -124,7 +126,8 @@ static int take_plain(struct kube_error *error, const char *body, size_t size)
 
 int kube_error_from_status(struct kube_error *error, int http_status, const char *body, size_t size)
 {
-        cJSON *status = size > 0 ? cJSON_ParseWithLength(body, size) : NULL;
+        bool is_small = size > 0 && scan_count_values(body, size) <= JSON_BOUNDED_MAX;
+        cJSON *status = is_small ? cJSON_ParseWithLength(body, size) : NULL;
         int retry_after_sec = error->retry_after_sec, r;
         bool of_read = error->of_read;
 

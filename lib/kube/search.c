@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "kube/kube-ask.h"
+#include "json/json.h"
 
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define VERSIONS_MAX 32 /* of one group */
@@ -122,7 +123,7 @@ static int ask_versions(struct kube_client *client, const char *group, struct ve
         if (r < 0)
                 return r;
         if (error->failure == KUBE_FAILURE_NONE) {
-                root = cJSON_ParseWithLength(answer.response.body, answer.response.body_size);
+                root = json_parse_bounded(answer.response.body, answer.response.body_size);
                 r = take_versions(versions, group, root) >= 0
                             ? 1
                             : stay_unknown(finding, "the server's list of API groups cannot be understood");

@@ -96,6 +96,11 @@ class Process:
                 pass
         return result
 
+    def peak_kib(self):
+        """Of its memory, so far."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
     def kill(self, number=signal.SIGKILL):
         if number in _CRASHES:
             crashed_on_purpose.add(self.pid)

@@ -210,11 +210,6 @@ def recorded(devserver, operator, sandbox, widgets):
     return record
 
 
-def peak_of(process):
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-
-
 def records(folder):
     return [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             for path in sorted(folder.glob("*.jsonl"))] if folder.exists() else []
@@ -331,7 +326,7 @@ def test_a_large_request_is_recorded_in_parts(operator, handler, recorded, api):
     peaks = []
 
     def finished():
-        peaks.extend(peak_of(process) for process in operator.children("worker"))
+        peaks.extend(process.peak_kib() for process in operator.children("worker"))
         return records(recorded.folder)
 
     handler.answer({"status": {"size": 7}})

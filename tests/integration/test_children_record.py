@@ -162,6 +162,22 @@ def test_a_group_that_is_down_is_not_gone(start, handler, widgets, crds, api, el
     operator.stop()
 
 
+@pytest.mark.plain_only(reason="the sanitizers take memory of their own")
+def test_a_list_of_groups_that_is_none_takes_no_memory(start, handler, widgets, crds, elsewhere, devserver):
+    """A number of it would take sixty times as much as a tree."""
+    crds.create(body=definition("v1"))
+    operator = start()
+    make(handler, widgets, [config_map("a", namespace="other"), gadget("g", namespace="other")])
+    crds.delete("gadgets.gadgets.example.org")
+    devserver.fault(match={"path": "/apis"}, times=0, status=200, contentType="application/json",
+                    body='{"kind": "APIGroupList", "groups": [' + "1," * 1_500_000 + "1]}")
+    leave_out(handler, widgets, [])
+    operator.wait_for_log("list of API groups cannot be understood")
+    assert max(process.peak_kib() for process in operator.children("worker")) < 64 << 10, "KiB"
+    assert "Gadget" in record(widgets)
+    operator.stop()
+
+
 @pytest.mark.parametrize("finalizer", [True, False])
 def test_a_kind_whose_definition_is_deleted_is_gone(start, handler, widgets, crds, elsewhere, finalizer):
     crds.create(body=definition("v1"))

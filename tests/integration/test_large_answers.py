@@ -130,8 +130,7 @@ def test_what_stands_in_the_object_becomes_no_large_tree(make_devserver, operato
         operator.wait_for_log("the object's conditions have more than 100000 values")
     else:
         wait_until(lambda: widgets.get("w")["status"].get("phase"), "its status")
-    with open(f"/proc/{operator.child('worker').pid}/status", encoding="ascii") as lines:
-        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    peak = operator.child("worker").peak_kib()
     assert peak < 4 * SIXTEEN_MIB, f"{peak} KiB at most, for an object of 1.2 MB"
 
 

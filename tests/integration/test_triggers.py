@@ -171,11 +171,6 @@ def test_a_program_that_fails_on_one_object_harms_only_that(start, operator, han
 LARGE = ". " + "# " * 85_000  # more than a program may be given as an argument, less than a packet
 
 
-def peak_of(process):
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-
-
 @pytest.mark.plain_only(reason="the sanitizers take memory of their own")
 @pytest.mark.parametrize("role, more, told", [
     ("watcher", {"filter": ".spec.paused != true"}, "the jq program of `filter` fails on it: {}; it counts as selected"),
@@ -193,7 +188,7 @@ def test_no_object_becomes_a_tree_that_fills_the_memory(start, operator, handler
         handler.wait_finished(name="huge")
         wait_until(lambda: widgets.get("huge").get("status"), "its status to be written")
     assert operator.wait_for_log(told.format("the object has more than 30000 values (objects, lists, texts, numbers)"), key="default/huge")
-    peak = max(peak_of(process) for process in operator.children(role))
+    peak = max(process.peak_kib() for process in operator.children(role))
     assert peak < 64 << 10, f"{peak} KiB at most, for an object of 2 MB"
 
 

@@ -139,6 +139,15 @@ static void test_huge(void **state)
         assert_in_range(strlen(error.message), 1, 4096);
         kube_error_done(&error);
 
+        /* A value of a tree takes sixty times as much as its text. */
+        memcpy(body, "{\"message\":\"m\",\"details\":[1", 27);
+        for (size_t i = 27; i < size - 3; i++)
+                body[i] = i % 2 ? ',' : '1';
+        memcpy(body + size - 3, "1]}", 3);
+        error = parse(500, body);
+        assert_string_not_equal(error.message, "m");
+        kube_error_done(&error);
+
         memset(body, '[', size);
         error = parse(500, body);
         kube_error_done(&error);
