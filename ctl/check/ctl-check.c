@@ -173,6 +173,11 @@ static void add_replicas_note(cJSON *notes, const struct config *config)
                 notes,
                 "replicas: backoffs and the history are known to the replica that leads, and not to the next one; watches "
                 "without a finalizer may not be told of a deletion that falls into a takeover");
+        if (config->replicas_compatible)
+                add_note(
+                        notes,
+                        "replicas: an operator of client-go may hold this Lease as well, and no more is promised than client-go "
+                        "promises while it stands for election: take `compatible` out once that operator is gone");
 }
 
 /* What is no mistake, and should be known. */
