@@ -332,7 +332,7 @@ def test_the_configuration_of_replicas_has_no_mistakes(found, folder, devserver,
     assert "no mistakes found" in said and "one leads by Lease widgets/" in said and "Recreate, once" in said
 
 
-@runs("docs/replicas.md: replicas: {namespace: widgets, lease: 7e6a.example.com, duration: 15s, compatible: true}")
+@runs("docs/replicas.md: replicas: {namespace: widgets, lease: 7e6a.example.com, duration: 15s,")
 def test_the_configuration_of_a_shared_lease_has_no_mistakes(found, folder, devserver, shell):
     least = EXAMPLES["man/reconciled.yaml.5: operator: widgets.example.com"].text
     said = checked(least + found[0].text, folder, devserver, shell)
