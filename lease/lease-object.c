@@ -272,6 +272,8 @@ static int settle_foreign(const struct lease_names *names, const char *annotatio
                 spec->duration_usec = LEADER_DURATION_MIN;
         if (spec->duration_usec > LEADER_DURATION_MAX)
                 spec->duration_usec = LEADER_DURATION_MAX;
+        /* As client-go does it. What its holder sent may be on its way: nobody says that it is not. */
+        spec->released = spec->late = !spec->holder.name[0];
         record->claim = *spec;
         return 0;
 }

@@ -136,7 +136,7 @@ static void gain(struct supervisor *supervisor, const struct message_lease *leas
                   lead->member, supervisor->config->operator_name, lease->epoch,
                   lease->former_epoch <= NO_EPOCH ? "nobody's"
                   : lease->clean                  ? "released"
-                  : lease->released               ? "released after a failure"
+                  : lease->released               ? "released, but writes of it may be on their way"
                                                   : "not released");
         r = lasting_take(supervisor, lease->lasting, !is_ours);
         /* Another leader may have handed out what our ledger does not know, and have put our finalizer on it. */

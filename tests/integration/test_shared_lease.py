@@ -30,7 +30,8 @@ def test_a_client_go_holder_and_replicas_take_turns(replicas, widgets, leases):
         assert replicas.replica(ours)["state"] == "following" and not replicas.replica(ours)["trouble"]
         seen = leases.get(NAME)["spec"]["renewTime"]
         wait_until(lambda: leases.get(NAME)["spec"]["renewTime"] != seen, "the holder to renew")
-    replicas.leader(LONG * SLOWNESS)
+    replicas.leader()
+    assert "was not released" not in str(ours.logs(message_id=MESSAGE_ID["LEAD_GAINED"]))
     widgets.create("a")
     replicas.handler_of(ours).wait_finished(name="a")
     with Candidate(leases, NAME, "old_2", DURATION) as old:

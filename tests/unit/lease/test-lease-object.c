@@ -145,7 +145,9 @@ static void test_record_that_somebody_else_has_taken(void **state _unused_)
                                  -EBADMSG);
                 assert_non_null(strstr(error_message(&refused), test->holder));
                 assert_int_equal(lease_record(&shared, test->json, strlen(test->json), &found, &error), 0);
-                assert_true(found.claim.foreign && !found.claim.released);
+                assert_true(found.claim.foreign);
+                assert_int_equal(found.claim.released, !test->holder[0]);
+                assert_int_equal(found.claim.late, !test->holder[0]);
                 assert_string_equal(found.claim.holder.name, test->holder);
                 assert_string_equal(found.claim.holder.life, "");
                 assert_int_equal(found.claim.epoch, test->epoch);
