@@ -24,6 +24,7 @@
 #define LISTED_MAX      400 /* objects of a watch that are looked at; more do not fit anyway */
 #define DOUBT_MAX_USEC  (24 * USEC_PER_HOUR)
 #define REASON_MAX      200 /* bytes of a reason */
+#define SHOWN_MAX       120 /* bytes of a damaged line */
 
 /* ---- the beginning of a lead */
 
@@ -73,6 +74,7 @@ static int take_lasting_line(struct supervisor *supervisor, const struct config_
         case LASTING_DOUBT:
                 return take_doubt(supervisor, config, line);
         case LASTING_OTHER:
+        case LASTING_DAMAGED:
                 break;
         }
         return 0;
@@ -94,6 +96,22 @@ static int keep_line(struct text *kept, const struct lasting *line)
         return text_append_string(kept, "\n");
 }
 
+static int sort_line(struct supervisor *supervisor, struct lasting *line, bool is_news, struct text *kept)
+{
+        const struct config_watch *config;
+
+        if (line->kind == LASTING_DAMAGED) {
+                log_warning("a line of the leader record is damaged and is dropped: %.*s",
+                            (int)(line->line_size < SHOWN_MAX ? line->line_size : SHOWN_MAX), line->line);
+                return 0;
+        }
+        if (!is_for_us(supervisor, line, &config))
+                return keep_line(kept, line);
+        if (line->reason)
+                utf8_clean(line->reason);
+        return is_news ? take_lasting_line(supervisor, config, line) : 0;
+}
+
 /* Two passes, runs in the second one: what a run means depends on the crashes of its object. */
 static int take_lines(struct supervisor *supervisor, const char *lines, bool runs, bool is_news,
                       struct text *kept)
@@ -102,14 +120,8 @@ static int take_lines(struct supervisor *supervisor, const char *lines, bool run
         int r = 0;
 
         while (r >= 0 && lasting_next(&lines, &line)) {
-                const struct config_watch *config;
-
-                if ((line.kind == LASTING_RUN) == runs) {
-                        if (!is_for_us(supervisor, &line, &config))
-                                r = keep_line(kept, &line);
-                        else if (is_news)
-                                r = take_lasting_line(supervisor, config, &line);
-                }
+                if ((line.kind == LASTING_RUN) == runs)
+                        r = sort_line(supervisor, &line, is_news, kept);
                 lasting_done(&line);
         }
         return r < 0 || errno != ENOMEM ? r : -ENOMEM;

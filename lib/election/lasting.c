@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "object/identity.h"
+
 #define NUMBER_MAX UINT64_C(999999999999999999)
 
 /* What a line has after its name, in this order. */
@@ -121,6 +123,17 @@ static bool read_fields(const char *at, const char *end, struct lasting *ret)
         return at == end && end[-1] != ' ' && ret->flag <= 1;
 }
 
+/* Whether some leader may have written it. */
+static bool is_sane(const struct lasting *lasting)
+{
+        if (lasting->user > UINT32_MAX || (lasting->watch && !lasting->watch[0]) ||
+            (lasting->key && !identity_fits(lasting->key, lasting->uid)))
+                return false;
+        return lasting->kind == LASTING_PAUSE   ? lasting->since > 0
+               : lasting->kind == LASTING_DOUBT ? lasting->crashes > 0
+                                                : true;
+}
+
 static enum lasting_kind kind_named(const char *name, size_t size)
 {
         for (size_t i = 0; i < ELEMENTS(table); i++)
@@ -139,12 +152,12 @@ bool lasting_next(const char **at, struct lasting *ret)
         *ret = (struct lasting){.line = line, .line_size = (size_t)(end - line)};
         *at = *end ? end + 1 : end;
         ret->kind = kind_named(line, next_word(&word, end));
-        if (ret->kind == LASTING_OTHER || read_fields(word, end, ret))
+        if (ret->kind == LASTING_OTHER || (read_fields(word, end, ret) && is_sane(ret)))
                 return true;
         lasting_done(ret);
         if (errno == ENOMEM)
                 return false;
-        ret->kind = LASTING_OTHER;
+        *ret = (struct lasting){.kind = LASTING_DAMAGED, .line = line, .line_size = (size_t)(end - line)};
         return true;
 }
 

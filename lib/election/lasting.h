@@ -13,7 +13,10 @@
  * it was ordered; USER: by which UID; CRASHES: over this object, 0: it was in flight in one; UNTIL: the end of the quarantine or
  * doubt, 0: none.
  *
- * Like the rest of the record these lines are foreign input. Lines of other releases, and damaged ones, are LASTING_OTHER.
+ * Like the rest of the record these lines are foreign input: what they name becomes rows of the ledger, names of files and
+ * messages. A line that begins as one of these and is not exactly such a line (KEY and UID: object/identity.h) is
+ * LASTING_DAMAGED, which nobody keeps. One that begins otherwise is of another release, and stays: so a release that wants
+ * more of a line gives it another name.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +34,8 @@ enum lasting_kind {
         LASTING_RUN,
         LASTING_CRASH,
         LASTING_DOUBT,
-        LASTING_OTHER,
+        LASTING_OTHER, /* of another release */
+        LASTING_DAMAGED,
 };
 
 /* A line. Its kind decides which texts it has; the others are NULL. lasting_next() allocates the texts, lasting_done() frees them. */
@@ -48,7 +52,7 @@ struct lasting {
 
 /* Reads the line at *at, and moves *at past it. false if there is none, or (errno ENOMEM) no memory. */
 bool lasting_next(const char **at, struct lasting *ret);
-void lasting_write(struct text *text, const struct lasting *lasting); /* not LASTING_OTHER */
+void lasting_write(struct text *text, const struct lasting *lasting); /* of a kind that has a name */
 void lasting_done(struct lasting *lasting);
 
 #define _cleanup_lasting_ _cleanup_(lasting_done)

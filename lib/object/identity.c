@@ -83,9 +83,19 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
         return r == -ENOMEM ? r : r < 0 || version_size == 0 ? -EBADMSG : 0;
 }
 
+static bool is_identity_text(const char *text, size_t size, char banned)
+{
+        return size > 0 && is_clean(text, size, banned);
+}
+
 bool identity_fits(const char *key, const char *uid)
 {
-        return strlen(key) <= IDENTITY_KEY_MAX && strlen(uid) <= IDENTITY_UID_MAX;
+        size_t key_size = strlen(key), uid_size = strlen(uid), namespace_size = strcspn(key, "/");
+        const char *name = key[namespace_size] ? key + namespace_size + 1 : key;
+
+        return key_size <= IDENTITY_KEY_MAX && uid_size <= IDENTITY_UID_MAX &&
+               is_identity_text(key, namespace_size, '/') && is_identity_text(name, strlen(name), '/') &&
+               is_identity_text(uid, uid_size, '\0');
 }
 
 /* ---- owner references */

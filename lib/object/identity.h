@@ -45,7 +45,7 @@ static inline bool is_same_api_group(const char *a, const char *b)
         return size == api_group_size(b) && memcmp(a, b, size) == 0;
 }
 
-/* Whether text that another release has written, such as an older store's, keeps within the bounds. */
+/* Whether texts that were not read from an object (an older store has them, or the leader record) are such a key and UID. */
 bool identity_fits(const char *key, const char *uid);
 
 /* resourceVersions are numbers, by contract since Kubernetes 1.35; 0 if it is not a number, and so has no order. */

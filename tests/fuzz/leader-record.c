@@ -6,6 +6,7 @@
 
 #include "election/lasting.h"
 #include "election/leader-record.h"
+#include "object/identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +40,17 @@ static int read_any(const char *text, size_t size, struct leader_record *record)
         return r;
 }
 
+/* What becomes a row or a file's name somewhere. */
+static void check_line(const struct lasting *line)
+{
+        if (line->kind == LASTING_OTHER || line->kind == LASTING_DAMAGED)
+                assert(!line->watch && !line->key && !line->uid && !line->reason);
+        assert(!line->watch || line->watch[0]);
+        assert(!line->key || identity_fits(line->key, line->uid));
+        assert(line->kind != LASTING_DOUBT || line->crashes > 0);
+        assert(line->kind != LASTING_PAUSE || line->since > 0);
+}
+
 /* A line of a known kind that is written and read again is the same line. */
 static void check_lasting(const char *lines)
 {
@@ -48,7 +60,8 @@ static void check_lasting(const char *lines)
                 struct text text = TEXT_EMPTY, again = TEXT_EMPTY;
                 const char *at;
 
-                if (line.kind == LASTING_OTHER)
+                check_line(&line);
+                if (line.kind == LASTING_OTHER || line.kind == LASTING_DAMAGED)
                         continue;
                 lasting_write(&text, &line);
                 at = text.data;

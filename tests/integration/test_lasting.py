@@ -104,11 +104,11 @@ def test_lines_of_others_stay(replicas):
     replicas.add(2, LONG)
     first, (second,) = replicas.leader()
     leases = replicas.server.api.resource("coordination.k8s.io/v1", "leases", "default")
-    strange = "news of a later release\npaused of-another-watch 1 0 -\npaused widgets damaged\n"
+    strange = "news of a later release\npaused of-another-watch 1 0 -\n"
     second.stop()
     first.stop()
     text = replicas.lease()["metadata"]["annotations"]["widgets.example.com/leader"]
-    leases.merge_patch("widgets.example.com", {"metadata": {"annotations": {"widgets.example.com/leader": text + strange}}})
+    leases.merge_patch("widgets.example.com", {"metadata": {"annotations": {"widgets.example.com/leader": text + strange + "paused widgets damaged\n"}}})
     second.start_ready()
     leader, _ = replicas.leader(among=[second])
     leader.wait_synced()

@@ -12,11 +12,13 @@
 #include "controller/change/owed.h"
 #include "controller/due/due.h"
 #include "controller/effects.h"
+#include "object/identity.h"
 
 struct page {
         struct watch *watch;
         struct record_owed owed[PAGE_OWED];
-        size_t count;
+        size_t count; /* of `owed` */
+        bool is_last;
         bool woken; /* rows of it are due */
 };
 
@@ -36,11 +38,23 @@ static int wake_owed(struct page *page, const struct ledger_row *row)
         return ledger_put(page->watch->controller->ledger, page->watch->config->name, &due);
 }
 
+/* An older release, or somebody with an editor, has put it there: no watcher can be asked about it. */
+static int drop_owed(struct watch *watch, const struct ledger_row *row)
+{
+        controller_log(
+                watch->controller, LOG_WARNING, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                "the ledger has a row of watch %s that is of no object (%.60s, UID %.60s): it is dropped",
+                watch->config->name, row->key, row->uid);
+        return ledger_remove(watch->controller->ledger, watch->config->name, row->key, row->uid);
+}
+
 static int collect_owed(const char *watch _unused_, const struct ledger_row *row, void *userdata)
 {
         struct page *page = userdata;
         struct record_owed *owed = &page->owed[page->count];
 
+        if (!identity_fits(row->key, row->uid))
+                return drop_owed(page->watch, row);
         owed->key = strdup(row->key);
         owed->uid = strdup(row->uid);
         page->count++;
@@ -78,11 +92,14 @@ static int owed_advance(struct watch *watch, const struct page *page)
 
 static int fill_page(struct watch *watch, struct page *page)
 {
-        if (watch->owes_nothing)
-                return 0;
-        return ledger_visit(watch->controller->ledger, watch->config->name,
-                            watch->owed_key ? watch->owed_key : "", watch->owed_uid ? watch->owed_uid : "",
-                            PAGE_OWED, collect_owed, page);
+        int r = 0;
+
+        if (!watch->owes_nothing)
+                r = ledger_visit(watch->controller->ledger, watch->config->name,
+                                 watch->owed_key ? watch->owed_key : "",
+                                 watch->owed_uid ? watch->owed_uid : "", PAGE_OWED, collect_owed, page);
+        page->is_last = r < PAGE_OWED;
+        return r;
 }
 
 static int send_page(struct watch *watch)
@@ -102,7 +119,7 @@ static int send_page(struct watch *watch)
                 due_arm(watch->controller);
         message.owed = page->owed;
         message.owed_count = page->count;
-        message.last = page->count < PAGE_OWED;
+        message.last = page->is_last;
         r = owed_advance(watch, page);
         if (r >= 0)
                 r = controller->effects->owed(controller->userdata, watch, &message);

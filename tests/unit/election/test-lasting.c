@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "election/lasting.h"
+#include "object/identity.h"
 
 static struct lasting read_one(const char *text)
 {
@@ -87,10 +88,31 @@ static void test_lines_survive(void **state)
         }
 }
 
-/* They stay as they are: nobody acts on them. */
-static void test_what_is_no_line_of_ours(void **state)
+static void assert_is_no_line_of_ours(const char *text, enum lasting_kind kind)
 {
-        static const char *const other[] = {
+        struct lasting line = read_one(text);
+
+        assert_int_equal(line.kind, kind);
+        assert_true(!line.watch && !line.key && !line.uid && !line.reason);
+        assert_true(!line.since && !line.user && !line.crashes && !line.until && !line.flag);
+        assert_int_equal(line.line_size, strcspn(text, "\n"));
+        assert_ptr_equal(line.line, text);
+}
+
+/* They stay as they are: nobody acts on them. */
+static void test_lines_of_other_releases(void **state)
+{
+        static const char *const other[] = {"of a later release\n", "Paused widgets 7 0 -\n", "x"};
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(other); i++)
+                assert_is_no_line_of_ours(other[i], LASTING_OTHER);
+}
+
+/* Nobody keeps them: their texts would become rows that no message may carry, and names that no file may have. */
+static void test_damaged_lines(void **state)
+{
+        static const char *const damaged[] = {
                 "paused\n",
                 "paused widgets 7 0\n",
                 "paused widgets 7 0 a b\n",
@@ -106,19 +128,48 @@ static void test_what_is_no_line_of_ours(void **state)
                 "running w a u 2\n",
                 "running w a u\n",
                 "crashed w a u 1 1000000000000000000\n",
-                "of a later release\n",
-                "Paused widgets 7 0 -\n",
-                "x",
+                "paused widgets 0 0 -\n",
+                "paused widgets 7 4294967296 -\n",
+                "paused - 7 0 -\n",
+                "running w - u 1\n",
+                "running w a - 1\n",
+                "running w %2Fa u 1\n",
+                "running w a%2F u 1\n",
+                "running w a%2Fb%2Fc u 1\n",
+                "running w a%0Ab u 1\n",
+                "crashed w default%2F%FF u 0 0\n",
+                "crashed w a %C3 0 0\n",
+                "crashed w a %1B[2J 0 0\n",
+                "doubtful w %80 u 1 5 0\n",
+                "doubtful w a u 0 5 0\n",
         };
 
         (void)state;
-        for (size_t i = 0; i < ELEMENTS(other); i++) {
-                struct lasting line = read_one(other[i]);
+        for (size_t i = 0; i < ELEMENTS(damaged); i++)
+                assert_is_no_line_of_ours(damaged[i], LASTING_DAMAGED);
+}
 
-                assert_int_equal(line.kind, LASTING_OTHER);
-                assert_true(!line.watch && !line.key && !line.uid && !line.reason);
-                assert_int_equal(line.line_size, strcspn(other[i], "\n"));
-                assert_ptr_equal(line.line, other[i]);
+/* Names of files are made of keys. */
+static void test_names_have_bounds(void **state)
+{
+        const struct {
+                size_t key, uid;
+                enum lasting_kind kind;
+        } size[] = {{IDENTITY_KEY_MAX, IDENTITY_UID_MAX, LASTING_RUN},
+                    {IDENTITY_KEY_MAX + 1, 1, LASTING_DAMAGED},
+                    {1, IDENTITY_UID_MAX + 1, LASTING_DAMAGED}};
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(size); i++) {
+                char text[3 * IDENTITY_KEY_MAX], name[2][IDENTITY_KEY_MAX + 2] = {"", ""};
+                struct lasting line;
+
+                memset(name[0], 'k', size[i].key);
+                memset(name[1], 'u', size[i].uid);
+                snprintf(text, sizeof(text), "running w %s %s 0\n", name[0], name[1]);
+                line = read_one(text);
+                assert_int_equal(line.kind, size[i].kind);
+                lasting_done(&line);
         }
 }
 
@@ -142,8 +193,8 @@ static void test_several(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_lines_survive),
-                cmocka_unit_test(test_what_is_no_line_of_ours),
+                cmocka_unit_test(test_lines_survive), cmocka_unit_test(test_lines_of_other_releases),
+                cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_names_have_bounds),
                 cmocka_unit_test(test_several),
         };
 
