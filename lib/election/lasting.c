@@ -126,7 +126,8 @@ static bool read_fields(const char *at, const char *end, struct lasting *ret)
 /* Whether some leader may have written it. */
 static bool is_sane(const struct lasting *lasting)
 {
-        if (lasting->user > UINT32_MAX || (lasting->watch && !lasting->watch[0]) ||
+        if (lasting->user > UINT32_MAX || lasting->crashes > LASTING_CRASHES_MAX ||
+            (lasting->watch && !lasting->watch[0]) ||
             (lasting->key && !identity_fits(lasting->key, lasting->uid)))
                 return false;
         return lasting->kind == LASTING_PAUSE   ? lasting->since > 0
@@ -168,6 +169,8 @@ void lasting_write(struct text *text, const struct lasting *lasting)
         struct lasting copy = *lasting;
 
         assert(lasting->kind < LASTING_OTHER && lasting->flag <= 1);
+        if (copy.crashes > LASTING_CRASHES_MAX)
+                copy.crashes = LASTING_CRASHES_MAX;
         text_append_string(text, table[lasting->kind].name);
         for (size_t i = 0; i < table[lasting->kind].count; i++) {
                 const struct lasting_field *field = &table[lasting->kind].field[i];

@@ -11,7 +11,7 @@
  *
  * Texts are percent-escaped, "-" is an empty one; times are microseconds since 1970; ALONE and UNREAD are 0 or 1. SINCE: when
  * it was ordered; USER: by which UID; CRASHES: over this object, 0: it was in flight in one; UNTIL: the end of the quarantine or
- * doubt, 0: none.
+ * doubt, 0: none. More CRASHES than LASTING_CRASHES_MAX are written as so many.
  *
  * Like the rest of the record these lines are foreign input: what they name becomes rows of the ledger, names of files and
  * messages. A line that begins as one of these and is not exactly such a line (KEY and UID: object/identity.h) is
@@ -27,6 +27,7 @@
 
 #define LASTING_MAX                                                                                         \
         (24 * 1024) /* bytes of all lines that this release writes: a part of LEADER_RECORD_MAX */
+#define LASTING_CRASHES_MAX UINT64_C(1000000)
 
 enum lasting_kind {
         LASTING_UNINSTALL,

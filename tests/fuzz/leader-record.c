@@ -47,6 +47,7 @@ static void check_line(const struct lasting *line)
                 assert(!line->watch && !line->key && !line->uid && !line->reason);
         assert(!line->watch || line->watch[0]);
         assert(!line->key || identity_fits(line->key, line->uid));
+        assert(line->crashes <= LASTING_CRASHES_MAX);
         assert(line->kind != LASTING_DOUBT || line->crashes > 0);
         assert(line->kind != LASTING_PAUSE || line->since > 0);
 }

@@ -142,11 +142,27 @@ static void test_damaged_lines(void **state)
                 "crashed w a %1B[2J 0 0\n",
                 "doubtful w %80 u 1 5 0\n",
                 "doubtful w a u 0 5 0\n",
+                "doubtful w a u 1000001 5 0\n",
+                "crashed w a u 999999999999999999 0\n",
         };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(damaged); i++)
                 assert_is_no_line_of_ours(damaged[i], LASTING_DAMAGED);
+}
+
+static void test_crashes_have_a_bound(void **state)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        const struct lasting line = {.kind = LASTING_CRASH,
+                                     .watch = (char[]){"w"},
+                                     .key = (char[]){"a"},
+                                     .uid = (char[]){"u"},
+                                     .crashes = UINT64_MAX};
+
+        (void)state;
+        lasting_write(&text, &line);
+        assert_string_equal(text.data, "crashed w a u 1000000 0\n");
 }
 
 /* Names of files are made of keys. */
@@ -193,9 +209,9 @@ static void test_several(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_lines_survive), cmocka_unit_test(test_lines_of_other_releases),
-                cmocka_unit_test(test_damaged_lines), cmocka_unit_test(test_names_have_bounds),
-                cmocka_unit_test(test_several),
+                cmocka_unit_test(test_lines_survive),     cmocka_unit_test(test_lines_of_other_releases),
+                cmocka_unit_test(test_damaged_lines),     cmocka_unit_test(test_crashes_have_a_bound),
+                cmocka_unit_test(test_names_have_bounds), cmocka_unit_test(test_several),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
