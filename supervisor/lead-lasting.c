@@ -62,13 +62,16 @@ static int take_lasting_line(struct supervisor *supervisor, const struct config_
         const struct former_crash crash = {line->key, line->uid, line->crashes, left_until(line->until)};
         const struct noted_run run = {config ? config->name : NULL, line->key, line->uid, 0, false};
 
+        /* Owned and related objects have no runs and take no orders: their owners do. */
+        if (config && config->owner && line->kind != LASTING_DOUBT)
+                return 0;
         switch (line->kind) {
         case LASTING_UNINSTALL:
                 return uninstall(controller, line->user);
         case LASTING_PAUSE:
                 return watch ? pause_take(watch, &pause) : 0;
         case LASTING_RUN:
-                return last_life_take_run(controller, &run, line->flag > 0);
+                return last_life_take_run(controller, config, &run, line->flag > 0);
         case LASTING_CRASH:
                 return last_life_take_crash(controller, config, &crash);
         case LASTING_DOUBT:
@@ -380,6 +383,8 @@ void lasting_review(struct supervisor *supervisor)
                 return;
         if (lasting->names_until > 0 && is_unsuspicious(supervisor))
                 lasting->names_until = 0;
+        lasting->is_due = lasting->is_due || supervisor->controller.hearsay_dropped;
+        supervisor->controller.hearsay_dropped = false;
         if (!lasting->is_due)
                 return;
         now = clock_boottime_usec();

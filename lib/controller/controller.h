@@ -164,8 +164,9 @@ struct controller {
         bool startup_over;   /* nothing of this start waits for `startup` any more, also after a reload */
         char *startup_error; /* of the last failure of `startup` in this life; NULL if there was none */
         int64_t clock_ahead; /* of the realtime clock before that of the boot, when schedules were last planned by it; 0: not yet */
-        bool has_credential;   /* workers can do something */
-        bool ledger_lost;      /* objects that it does not know may have been handed out */
+        bool has_credential; /* workers can do something */
+        bool ledger_lost;    /* objects that it does not know may have been handed out */
+        bool hearsay_dropped; /* rows that the leader record still has (run/last-life.h); the caller clears it */
         uint64_t unsure_times; /* number of starts after which the runs in flight were unknown */
         uint64_t reloads;      /* of the same configuration, in this life */
         uint64_t started;      /* of the operator, by the ledger's clock; a restart in place is no start */

@@ -40,3 +40,37 @@ def test_a_line_of_no_object_is_dropped(replicas, record, widgets):
     leader.wait_synced()
     wait_until(lambda: lines(replicas)[7:] == ["news of a later release"], "the record without them")
     assert replicas.leads(leader) and sum("is damaged and is dropped" in entry["message"] for entry in leader.logs()) == 7
+
+
+def runs(handler):
+    names = ("RECONCILED_ACTION", "RECONCILED_NAMESPACE", "RECONCILED_NAME", "RECONCILED_UID")
+    return [tuple(request.environment[name] for name in names) for request in handler.requests()]
+
+
+def test_a_line_makes_no_object_deleted(replicas, record, widgets):
+    """A line proves no handler's run: one that names an object that is not there must not have it cleaned up."""
+    live = widgets.create("a")["metadata"]["uid"]
+    record("crashed widgets default%2Fa forged 0 0", "crashed widgets default%2Fghost u 1 0", "crashed widgets prod%2Fdb u 0 0",
+           f"crashed widgets default%2Fgone u 3 {'9' * 18}", "running widgets kube-system%2Fx u 1", "running widgets default%2Fy u 0",
+           f"crashed widgets default%2Fa {live} 0 0")
+    replicas.add(1, LONG)
+    leader, _ = replicas.leader()
+    replicas.handler_of(leader).wait_finished(name="a")
+    leader.wait_synced()
+    wait_until(lambda: not lines(replicas)[7:], "the record without them")
+    assert runs(replicas.handler_of(leader)) == [("reconcile", "default", "a", live)]
+
+
+def test_the_deletion_of_an_object_that_waits_is_told(replicas, record, widgets):
+    """It was handed to a handler elsewhere, and is there as the lead begins."""
+    uid = widgets.create("a")["metadata"]["uid"]
+    record(f"crashed widgets default%2Fa {uid} 3 {'9' * 18}")
+    replicas.add(1, LONG)
+    leader, _ = replicas.leader()
+    leader.wait_synced()
+    widgets.create("b")
+    replicas.handler_of(leader).wait_finished(name="b")
+    assert [entry["key"] for entry in leader.ctl.status()["quarantine"]] == ["default/a"]
+    widgets.delete("a")
+    replicas.handler_of(leader).wait_finished(name="a")
+    assert ("deleted", "default", "a", uid) in runs(replicas.handler_of(leader))

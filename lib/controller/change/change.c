@@ -299,6 +299,47 @@ static int (*const carry_out[ROW_DECISION_COUNT])(struct watch *, const struct r
         [DECIDE_LEAVE] = leave_object,
 };
 
+/* ---- what another replica has told of */
+
+/* The object is there. Over which content it crashed is not known here: over this one, as far as we are concerned. */
+static int believe(struct watch *watch, const struct record_change *change, const struct ledger_row **row)
+{
+        struct ledger_row believed = **row;
+        int r;
+
+        believed.failed_fingerprint = believed.crashes > 0 ? change->fingerprint : 0;
+        r = ledger_put(watch->controller->ledger, watch->config->name, &believed);
+        return r < 0 ? r
+                     : ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid,
+                                   row);
+}
+
+/* The object is not there, and maybe never was: whoever may write the leader record could have the handler clean up what lives. If
+ * it was, its end fell into the takeover. A finalizer of ours on one that is not selected must come off. */
+static int disbelieve(struct watch *watch, const struct record_change *change)
+{
+        struct controller *controller = watch->controller;
+        int r = ledger_remove(controller->ledger, watch->config->name, change->key, change->uid);
+
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return 0;
+        }
+        controller->hearsay_dropped = true;
+        controller_log(controller, LOG_INFO, NULL,
+                       LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
+                                  {"RECONCILED_UID", change->uid}),
+                       "%s of watch %s, which the leader record names, is not there: the watch forgets it",
+                       change->key, watch->config->name);
+        if (change->kind == CHANGE_UNSELECTED && (watch->config->finalizer || watch->config->shared))
+                return leave_object(watch, change, NULL);
+        queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
+                     controller->now.boottime);
+        return change->kind == CHANGE_DELETED
+                       ? handled_add(watch, change->key, change->uid, change->sequence)
+                       : 0;
+}
+
 /* ---- a change */
 
 static int decide(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
@@ -349,7 +390,10 @@ static int judge_ending(struct watch *watch, const struct record_change *change)
                 mark_drop(&watch->finalized, change->key, change->uid);
                 refusal_forget(watch, change->key, change->uid);
         }
-        r = decide(watch, change, r == -ENOENT ? NULL : &row);
+        if (r >= 0 && ledger_row_is_hearsay(&row))
+                r = disbelieve(watch, change);
+        else
+                r = decide(watch, change, r == -ENOENT ? NULL : &row);
         ledger_row_done(&row);
         return r;
 }
@@ -362,6 +406,8 @@ static int take_update(struct watch *watch, const struct record_change *change)
         if (mark_find(&watch->finalized, change->key, change->uid))
                 return 0;
         r = ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
+        if (r >= 0 && ledger_row_is_hearsay(row))
+                r = believe(watch, change, &row);
         if (r < 0 && r != -ENOENT) {
                 ledger_failed(watch->controller, r);
                 return 0;

@@ -85,8 +85,6 @@ static enum row_input input_of_update(const struct watch *watch, const struct re
 
         if (has_failed && row->failed_fingerprint == change->fingerprint)
                 return INPUT_FAILED;
-        if (has_failed && row->failed_fingerprint == FINGERPRINT_FIRST)
-                return INPUT_CRASHED;
         if (change->first && row->crashes > 0 && row->attempts > 0 && row->failed_fingerprint == 0)
                 return INPUT_CRASHED;
         if (row->fingerprint == change->fingerprint && !has_failed)

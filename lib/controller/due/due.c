@@ -80,6 +80,8 @@ static int take_due_row(const char *watch_name, const struct ledger_row *row, vo
                 return 0;
         if (!watch->synced)
                 return 0; /* it knows no objects yet: due_arm() begins again when it does */
+        if (ledger_row_is_hearsay(row) && !watch->config->own)
+                return 0; /* its watcher has not shown it so far: the rest of its backoff begins with that */
         if (is_resynced(watch, row))
                 return wait_again(watch, row);
         number = watch_number(watch);

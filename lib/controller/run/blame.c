@@ -63,7 +63,7 @@ int blame_object(struct controller *controller, const struct config_watch *confi
          * it died over, and is no change to run for after the restart. */
         if (fingerprint)
                 row.failed_fingerprint = fingerprint;
-        else if (!row.failed_fingerprint)
+        else if (!row.failed_fingerprint || ledger_row_is_hearsay(&row))
                 row.failed_fingerprint = row.fingerprint;
         row.next_realtime = ledger_time(controller) + blame_row(controller, config, &row);
         row.next_reason = RUN_RETRY;

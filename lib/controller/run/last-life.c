@@ -57,6 +57,8 @@ int last_life_judge(struct controller *controller, const struct noted_run *note,
 
         if (r == -ENOENT)
                 return 0;
+        if (r >= 0 && ledger_row_is_hearsay(&row))
+                row.failed_fingerprint = 0;
         if (r >= 0 && suspects && config)
                 r = suspect(controller, config, note, &row, alone);
         if (r >= 0) {
@@ -112,45 +114,74 @@ static void wait_after_crashes(struct controller *controller, const struct confi
                                                                : config->quarantine_usec;
 
         row->crashes = row->attempts = crash->crashes;
-        row->failed_fingerprint = FINGERPRINT_FIRST;
         row->quarantined_until = left > 0 ? now + left : 0;
         row->next_realtime = now + (left > 0 ? left : retry_delay(controller, config, crash->crashes));
         row->next_reason = RUN_RETRY;
 }
 
+/* Which children it has is not known here, nor over which content it crashed. */
+static int note_former_crash(struct controller *controller, const struct config_watch *config,
+                             const struct former_crash *crash, struct ledger_row *row)
+{
+        static const char error[] = "the operator crashed over it while another replica led";
+
+        row->crashed_realtime = ledger_time(controller);
+        if (crash->crashes > row->crashes) {
+                if (!ledger_row_is_hearsay(row))
+                        row->failed_fingerprint = 0;
+                wait_after_crashes(controller, config, crash, row);
+                if (text_replace(&row->last_error, error) < 0 || text_replace(&row->first_error, error) < 0)
+                        return -ENOMEM;
+        }
+        return text_replace(&row->kinds, "?");
+}
+
 int last_life_take_crash(struct controller *controller, const struct config_watch *config,
                          const struct former_crash *crash)
 {
-        static const char error[] = "the operator crashed over it while another replica led";
         struct ledger_row row = {0};
-        int r = ledger_row_new(crash->key, crash->uid, &row);
+        int r = ledger_get(controller->ledger, config->name, crash->key, crash->uid, &row);
 
-        if (r < 0)
-                return r;
-        row.crashed_realtime = ledger_time(controller);
-        if (crash->crashes > 0)
-                wait_after_crashes(controller, config, crash, &row);
-        /* Which children it has is not known here. */
-        if (text_replace(&row.kinds, "?") < 0 ||
-            (crash->crashes > 0 &&
-             (text_replace(&row.last_error, error) < 0 || text_replace(&row.first_error, error) < 0)))
-                r = -ENOMEM;
+        if (r == -ENOENT) {
+                r = ledger_row_new(crash->key, crash->uid, &row);
+                row.failed_fingerprint = FINGERPRINT_HEARSAY;
+        }
+        if (r >= 0)
+                r = note_former_crash(controller, config, crash, &row);
         if (r >= 0)
                 r = ledger_put(controller->ledger, config->name, &row);
         ledger_row_done(&row);
         return r;
 }
 
-int last_life_take_run(struct controller *controller, const struct noted_run *note, bool alone)
+/* A crash that is counted here is hearsay, too. */
+static int judge_hearsay(struct controller *controller, const struct noted_run *note, bool alone)
 {
-        const struct config_watch *config = config_watch_find(controller->config, note->watch);
+        struct ledger_row row = {0};
+        int r = last_life_judge(controller, note, true, alone);
+
+        if (r >= 0)
+                r = ledger_get(controller->ledger, note->watch, note->key, note->uid, &row);
+        if (r >= 0) {
+                row.failed_fingerprint = FINGERPRINT_HEARSAY;
+                r = ledger_put(controller->ledger, note->watch, &row);
+        }
+        ledger_row_done(&row);
+        return r;
+}
+
+int last_life_take_run(struct controller *controller, const struct config_watch *config,
+                       const struct noted_run *note, bool alone)
+{
         const struct former_crash in_flight = {.key = note->key, .uid = note->uid};
         const struct ledger_row *row;
         int r = ledger_look(controller->ledger, note->watch, note->key, note->uid, &row);
 
-        if (r == -ENOENT && config)
+        if (r >= 0 && !ledger_row_is_hearsay(row))
+                return last_life_judge(controller, note, true, alone);
+        if (r == -ENOENT)
                 r = last_life_take_crash(controller, config, &in_flight);
-        return r < 0 ? r : last_life_judge(controller, note, true, alone);
+        return r < 0 ? r : judge_hearsay(controller, note, alone);
 }
 
 /*

@@ -25,6 +25,12 @@ int last_life_judge(struct controller *controller, const struct noted_run *note,
  * same suspicion as if we had been killed. */
 void last_life_suspect_runs(struct controller *controller);
 
+/*
+ * What the leader record says is hearsay: whoever may write Leases may have written it. It makes an object wait, and run alone. That
+ * the object was handed to a handler it does not prove: until the watcher has shown the object its row is hearsay
+ * (FINGERPRINT_HEARSAY), does not run, and goes without a word if the object is not there.
+ */
+
 /* Over which another replica crashed while it led, or that was in flight in such a crash (crashes 0). quarantine_usec: how much of
  * its quarantine is left; 0: it is in none. */
 struct former_crash {
@@ -34,7 +40,8 @@ struct former_crash {
 int last_life_take_crash(struct controller *controller, const struct config_watch *config,
                          const struct former_crash *crash);
 /* What another replica ran when it was killed as a whole; alone: that was all. */
-int last_life_take_run(struct controller *controller, const struct noted_run *note, bool alone);
+int last_life_take_run(struct controller *controller, const struct config_watch *config,
+                       const struct noted_run *note, bool alone);
 
 /* Called at the start. lost: the ledger was lost just now; else what a former life has noted counts. */
 int ledger_lost_load(struct controller *controller, bool lost);

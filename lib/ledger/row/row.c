@@ -57,6 +57,11 @@ bool ledger_row_is_suspect(const struct ledger_row *row)
         return row->crashes > 0 || row->crashed_realtime > 0;
 }
 
+bool ledger_row_is_hearsay(const struct ledger_row *row)
+{
+        return row->failed_fingerprint == FINGERPRINT_HEARSAY;
+}
+
 void ledger_row_done(struct ledger_row *row)
 {
         free(row->key);

@@ -16,9 +16,8 @@ struct ledger_row {
         LEDGER_STATE(LEDGER_SMALL)
 };
 
-/* In failed_fingerprint: the content that is announced first counts as that of the failed attempt. It is
- * used when another replica has crashed over the object, as that replica's content is unknown here. */
-#define FINGERPRINT_FIRST UINT64_MAX
+/* In failed_fingerprint: another replica has told of the object (run/last-life.h), and nothing else has yet. */
+#define FINGERPRINT_HEARSAY UINT64_MAX
 
 /* How a row's last run ended, for people. The texts are borrowed; "" and 0 where nothing is known. */
 struct ledger_run {
@@ -46,6 +45,7 @@ void ledger_row_done(struct ledger_row *row);
 
 enum change_kind ledger_row_kind(const struct ledger_row *row); /* the kind of the run that is owed */
 bool ledger_row_is_suspect(const struct ledger_row *row);       /* its object runs alone and last */
+bool ledger_row_is_hearsay(const struct ledger_row *row);
 
 /* Clears the knowledge of what was handled, so that the object runs as soon as it is announced. */
 void ledger_row_unknown(struct ledger_row *row);
