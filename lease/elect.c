@@ -196,10 +196,12 @@ static void take_body(struct lease_lane *lane, const struct kube_response *respo
                          "the server's answer about a Lease cannot be read");
                 return;
         }
-        if (is_member)
+        if (is_member) {
                 lease_life(response->body, response->body_size, answer->life);
-        else
+                answer->duration_usec = lease_duration(response->body, response->body_size);
+        } else {
                 take_record(lane->lease, response, kind == ASK_RECORD, answer);
+        }
 }
 
 /* The trouble, with a request that succeeds. What could not be written is none any more once another replica leads. */

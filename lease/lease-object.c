@@ -229,18 +229,30 @@ static uint64_t number_of(struct span value)
         return number;
 }
 
+/* 0 if it has none. */
+static uint64_t seconds_in_spec(const char *json, size_t size)
+{
+        struct span whole = {NULL};
+
+        (void)scan_value(json, size, &whole);
+        return number_of(scan_get(scan_get(whole, "spec"), "leaseDurationSeconds"));
+}
+
+uint64_t lease_duration(const char *json, size_t size)
+{
+        uint64_t usec = seconds_in_spec(json, size) * USEC_PER_SEC;
+
+        return usec < LEADER_DURATION_MAX ? usec : LEADER_DURATION_MAX;
+}
+
 /* Reads the holder and the duration in the spec. */
 static void spec_of(const char *json, size_t size, struct leader_claim *ret)
 {
         _cleanup_free_ char *holder = holder_of(json, size);
-        struct span whole = {NULL};
-
-        (void)scan_value(json, size, &whole);
         *ret = (struct leader_claim){.foreign = true, .writes = 1, .epoch = 1};
         snprintf(ret->holder.name, sizeof(ret->holder.name), "%s", holder ? holder : "");
         utf8_clean(ret->holder.name);
-        ret->duration_usec =
-                number_of(scan_get(scan_get(whole, "spec"), "leaseDurationSeconds")) * USEC_PER_SEC;
+        ret->duration_usec = seconds_in_spec(json, size) * USEC_PER_SEC;
 }
 
 static bool is_as_written(const struct leader_claim *claim, const struct leader_claim *spec)

@@ -44,6 +44,8 @@ void lease_request_done(struct lease_request *request);
 int lease_version(const char *json, size_t size, char ret[static ELECTION_VERSION_MAX]);
 /* The life in a member Lease; "": it has none that is ours to read. */
 void lease_life(const char *json, size_t size, char ret[static LEADER_LIFE_MAX + 1]);
+/* The duration in a Lease, bounded by LEADER_DURATION_MAX; 0: it has none. */
+uint64_t lease_duration(const char *json, size_t size);
 /* The record in its Lease, as leader_record_read() returns it. Where somebody else holds it, or has held it last: in a shared one
  * claim.foreign, with an epoch above the annotation's, so that no ledger of ours counts as complete; else -EBADMSG. */
 int lease_record(const struct lease_names *names, const char *json, size_t size, struct leader_record *ret,

@@ -395,6 +395,9 @@ static void answer_look(struct election *election, const struct election_answer 
         if (leader_member_is(&election->claim.holder, &election->self) &&
             election->claim.epoch == election->epoch && is_in_time(election, sent))
                 election->is_ours = true;
+        /* Others go by its duration, and somebody has changed it. */
+        if (election->is_ours && election->claim.duration_usec != election->duration_usec)
+                election->must_note = true;
         if (election->state == ELECTION_LEADING)
                 judge_lead(election, sent, now);
         else if (election->state == ELECTION_RELEASING && !election->is_ours)
@@ -411,6 +414,14 @@ static void see_holder(struct election *election, const char *version, uint64_t 
         election->is_checked = false;
 }
 
+/* What stood in the record for a moment is not for ever. One that was put back proves nothing about who led last. */
+static void learn_duration(struct election *election, uint64_t duration_usec)
+{
+        if (duration_usec > 0 && election->claim.epoch >= election->highest)
+                election->longest_usec =
+                        later(election->duration_usec, later(election->claim.duration_usec, duration_usec));
+}
+
 /* A Lease of another life is as good as none: the holder cannot renew it any more. Until it is due it is looked at for when it
  * was last renewed. */
 static void answer_holder(struct election *election, const struct election_answer *answer, uint64_t now)
@@ -419,6 +430,8 @@ static void answer_holder(struct election *election, const struct election_answe
         bool is_there = answer->outcome == OUTCOME_DONE && strcmp(answer->life, holder->life) == 0;
         const char *version = is_there ? answer->version : "";
 
+        if (is_there)
+                learn_duration(election, answer->duration_usec);
         if (!election->holder.known || strcmp(version, election->holder.version) != 0)
                 see_holder(election, version, now);
         else if (election->holder_asked >= due_at(election))

@@ -13,6 +13,7 @@
  *   at the record that showed it to be ours. No answer ends a lead later than that, and none begins it again.
  * - the record is taken from another member only after its Lease has not changed for a full duration since it was first
  *   seen so, and by a write that replaces exactly the version that was seen. A watch arms a timer, and proves nothing.
+ * - another member is given its own duration, if that is longer: as its Lease says, which it renews itself, or the record.
  * - a missing record is made without a holder, and that one is taken once it has not changed for a duration: so a
  *   creation that arrives late names no leader. Only who leads puts its name into it at once.
  * - a record that names us, but was not written in this tenure, may be anybody's: a duration passes first.
@@ -21,8 +22,8 @@
  * A record may be shared with others who know it alone (client-go; claim.foreign): then it is renewed as well, and taken from
  * one of them once it has not changed for a duration. They are not fenced.
  *
- * Not covered: a database that is restored in less than a duration, and a record that somebody overwrites by hand with
- * one that claims to be released.
+ * Not covered: a database that is restored in less than a duration, a record that somebody overwrites by hand with one that
+ * claims to be released, and a holder whose duration is longer than ours and is made shorter in both of its Leases.
  *
  * All times are CLOCK_BOOTTIME in microseconds: it counts suspend, and nobody sets it. Clocks of members may differ in
  * rate by a fifteenth. After each input, and at election_wake_at(), the caller calls election_next() until it is false.
@@ -89,6 +90,7 @@ struct election_answer {
         char version[ELECTION_VERSION_MAX]; /* DONE: of what was read, or has been written */
         uint64_t server_seconds;            /* of its Date, since 1970; 0: it has none */
         char life[LEADER_LIFE_MAX + 1];     /* in a member Lease that was read */
+        uint64_t duration_usec;             /* ... likewise; 0: it tells none */
         bool refused;                       /* the record that was read: leader_record_read() failed */
         struct leader_claim claim;          /* else what it says */
 };
@@ -108,7 +110,9 @@ struct election_lane { /* requests, one after the other */
 /* A plain value, that callers may read. */
 struct election {
         struct leader_member self;
-        uint64_t duration_usec, longest_usec; /* longest: of all that were seen; others are given so much */
+        uint64_t duration_usec;
+        uint64_t
+                longest_usec; /* of all that were seen since a holder's own Lease told its; others are given so much */
         enum election_state state;
         bool leaves, late; /* as election_step_down() was told */
         bool is_shared;    /* others see by the record itself that we lead: it is renewed */

@@ -208,6 +208,8 @@ MUTANTS = {
     "successor waits as others do": (ELECTION, "!is_successor && (claim", "(claim"),
     "order is not tried again": (ELECTION, "election->must_note || (kind == ASK_RESTORE && !is_done)", "election->must_note"),
     "order is written with the next proof": (ELECTION, " || must_touch(election) || election->must_note)", " || must_touch(election))"),
+    "duration that the record had for a moment is remembered": (ELECTION, "        if (duration_usec > 0 && election->claim", "        if (false && election->claim"),
+    "leader leaves a duration that is not its own": (ELECTION, "        if (election->is_ours && election->claim.duration_usec", "        if (false && election->claim.duration_usec"),
     "leader does not restore its record": (ELECTION, "plan = (struct plan){now, ASK_RESTORE};", ";"),
 }
 # Not always found within a million steps: these need luck, or --steps.

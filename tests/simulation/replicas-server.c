@@ -138,6 +138,7 @@ static void serve(struct replicas *world, struct flight *flight, struct election
                 break;
         case ASK_HOLDER:
                 answer_read(&database->member[ask->member[1] - '0'], answer);
+                answer->duration_usec = DURATION;
                 break;
         case ASK_RECORD:
                 answer_read(&database->record, answer);

@@ -454,6 +454,25 @@ static void pass_on(struct replicas *world)
                 replicas_broken(world, "an order was lost as the lead was handed over");
 }
 
+/* The record says an hour for a moment, and its leader dies: others wait as long as that one's own Lease says. */
+static void forge_duration(struct replicas *world, struct replica *old)
+{
+        struct stored_lease *record = &world->server.database.record;
+
+        record->claim.duration_usec = LEADER_DURATION_MAX;
+        record->version = ++world->server.versions;
+        server_wrote_record(world);
+        go_on(world, DURATION / 5);
+        if (record->claim.duration_usec != DURATION)
+                replicas_broken(world, "the leader leaves a duration in its record that is not its own");
+        replica_crash(world, old, true);
+        old->start_at = FOREVER;
+        go_on(world, LEAD_WITHIN);
+        old->start_at = world->now;
+        if (!leader(world))
+                replicas_broken(world, "nobody leads, as the record said something else for a moment");
+}
+
 /* What is missing is made again by who leads, and who has lost the record stops. */
 static void meddle(struct replicas *world)
 {
@@ -478,8 +497,10 @@ static void meddle(struct replicas *world)
                                         (unsigned)(leader(world) - world->replica));
                 go_on(world, LEAD_WITHIN);
         }
+        if (number == 3)
+                forge_duration(world, old);
         go_on(world, DURATION);
-        if (number != 2 && world->last_epoch != epoch)
+        if (number < 2 && world->last_epoch != epoch)
                 replicas_broken(world, "the lead ends over a Lease that was deleted");
         if (!leader(world))
                 replicas_broken(world, "nobody leads since somebody has meddled");

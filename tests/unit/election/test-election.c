@@ -231,6 +231,94 @@ static void test_longer_leases_of_others(void **state)
                 assert_true(ask.kind == ASK_RENEW || ask.kind == ASK_RECORD);
 }
 
+/* Renews, and finds the record and the holder's Lease like this, until nothing is asked for. Returns whether the record is taken. */
+static bool look_around_at(struct play *play, const struct leader_claim *claim, const char *life,
+                           uint64_t duration_usec)
+{
+        struct election_ask ask;
+
+        while (election_next(&play->election, play->now, &ask)) {
+                struct election_answer answer = done(play, &ask);
+
+                if (ask.kind == ASK_TAKE)
+                        return true;
+                if (ask.kind == ASK_RECORD) {
+                        answer.claim = *claim;
+                        snprintf(answer.version, sizeof(answer.version), "uid %llu",
+                                 (unsigned long long)claim->writes);
+                } else if (ask.kind == ASK_HOLDER) {
+                        snprintf(answer.life, sizeof(answer.life), "%s", life);
+                        snprintf(answer.version, sizeof(answer.version), "lease same");
+                        answer.duration_usec = duration_usec;
+                }
+                election_answer(&play->election, &answer, play->now);
+        }
+        return false;
+}
+
+/* When it is taken, since the holder was last seen alive. claim: as the record is from then on. */
+static uint64_t taken_after(struct play *play, const struct leader_claim *claim, const char *life,
+                            uint64_t duration_usec)
+{
+        uint64_t began = play->now;
+
+        election_watched_record(&play->election, "another", play->now);
+        while (!look_around_at(play, claim, life, duration_usec)) {
+                assert_true(play->now < began + 100 * D);
+                play->now += D / 15;
+        }
+        return play->now - began;
+}
+
+/* The record said an hour for a moment. Its holder's own Lease tells what is right, if the record has that holder's epoch. */
+static void test_a_duration_is_remembered_until_its_holder_tells_its_own(void **state)
+{
+        struct leader_claim claim = held(7, "b", "1"), forged = claim, older = held(6, "b", "1");
+        static const struct {
+                const char *life;
+                uint64_t in_lease, in_record, expected;
+        } with[] = {
+                {"1", D, D, D},         {"1", 4 * D, D, 4 * D},  {"1", D, 3 * D, 3 * D},
+                {"1", D / 3, D / 3, D}, {"other", D, D, 20 * D}, {"1", 0, D, 20 * D},
+        };
+        struct play play;
+
+        (void)state;
+        forged.duration_usec = 20 * D;
+        for (size_t i = 0; i <= ELEMENTS(with); i++) {
+                bool is_older = i == ELEMENTS(with);
+                uint64_t after, expected = is_older ? 20 * D : with[i].expected;
+
+                forged.writes = 101;
+                claim.writes = older.writes = 102;
+                claim.duration_usec = is_older ? D : with[i].in_record;
+                join(&play, &forged);
+                after = taken_after(&play, is_older ? &older : &claim, is_older ? "1" : with[i].life,
+                                    is_older ? D : with[i].in_lease);
+                assert_in_range(after, expected, expected + D / 5);
+        }
+}
+
+static void test_a_leader_writes_its_own_duration_again(void **state)
+{
+        struct leader_claim claim;
+        struct election_ask ask;
+        struct play play;
+
+        (void)state;
+        lead(&play);
+        claim = play.election.claim;
+        claim.duration_usec = LEADER_DURATION_MAX;
+        election_watched_record(&play.election, "another", play.now);
+        ask = take_ask(&play, ASK_RECORD);
+        answer_record(&play, &ask, &claim);
+        assert_int_equal(play.election.state, ELECTION_LEADING);
+        ask = take_ask(&play, ASK_RESTORE);
+        assert_int_equal(ask.claim.duration_usec, D);
+        answer_with(&play, &ask, OUTCOME_DONE);
+        assert_no_ask(&play);
+}
+
 /* Renews, and finds the holder's Lease like this, until nothing is asked for. Returns whether the record is taken. */
 static bool look_around(struct play *play, const char *life, const char *version)
 {
@@ -452,6 +540,8 @@ int main(void)
                 cmocka_unit_test(test_nothing_is_taken_without_a_server_clock),
                 cmocka_unit_test(test_record_of_another_operator),
                 cmocka_unit_test(test_longer_leases_of_others),
+                cmocka_unit_test(test_a_duration_is_remembered_until_its_holder_tells_its_own),
+                cmocka_unit_test(test_a_leader_writes_its_own_duration_again),
                 cmocka_unit_test(test_renewals_of_the_holder_are_seen_as_they_come),
                 cmocka_unit_test(test_renewal_that_the_watch_tells_is_looked_at),
                 cmocka_unit_test(test_holder_of_a_former_life),

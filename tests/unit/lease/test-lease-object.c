@@ -105,6 +105,25 @@ static void test_answers(void **state _unused_)
         assert_string_equal(life, "");
 }
 
+static void test_durations(void **state _unused_)
+{
+        static const struct {
+                const char *json;
+                uint64_t usec;
+        } lease[] = {
+                {NO_RECORD HELD("h abc", "15"), 15000000},
+                {NO_RECORD HELD("h abc", "999999999"), LEADER_DURATION_MAX},
+                {NO_RECORD HELD("h abc", "-15"), 0},
+                {NO_RECORD HELD("h abc", "9999999999"), 0},
+                {NO_RECORD HELD("h abc", "\"15\""), 0},
+                {"{\"spec\":{}}", 0},
+                {"[]", 0},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(lease); i++)
+                assert_int_equal(lease_duration(lease[i].json, strlen(lease[i].json)), lease[i].usec);
+}
+
 static void test_record(void **state _unused_)
 {
         static const char record[] = RECORD HELD("leader-1", "15");
@@ -164,6 +183,7 @@ int main(void)
                 cmocka_unit_test(test_writes_name_the_version_that_they_replace),
                 cmocka_unit_test(test_what_is_missing_is_created),
                 cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_durations),
                 cmocka_unit_test(test_record),
                 cmocka_unit_test(test_record_that_somebody_else_has_taken),
         };
