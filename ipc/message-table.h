@@ -568,16 +568,18 @@
         STR(record) STR(member) STR(who) BOOL(compatible) U64(duration_usec) U64(heartbeat_usec)
 
 /* How this replica stands, at each change and each renewal. leader: the member that leads, with its epoch, or "". trouble: with
- * the Leases; "" when all is well. Of LEAD_LEADING: epoch is ours; former_epoch: of the lead before it, at most 1 if there was
- * none; released: that was, so it has said all that is to outlive it; clean: and nothing of it is on its way. lasting: what it
- * has left (election/lasting.h), with the first LEAD_LEADING. recorded: the newest LASTING that the record has. No run begins and
- * no write leaves after stop_boottime; at kill_boottime whatever may write is killed. LEAD_LOST has the same. */
+ * the Leases; "" when all is well. refused: this replica could not take over from what the record says. Of LEAD_LEADING: epoch is
+ * ours; former_epoch: of the lead before it, at most 1 if there was none; released: that was, so it has said all that is to
+ * outlive it; clean: and nothing of it is on its way. lasting: what it has left (election/lasting.h), with the first LEAD_LEADING.
+ * recorded: the newest LASTING that the record has. No run begins and no write leaves after stop_boottime; at kill_boottime
+ * whatever may write is killed. LEAD_LOST has the same. */
 #define MESSAGE_lease_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         ENUM(lead_state, LEAD_STATE_COUNT, state)                                                           \
         STR(leader)                                                                                         \
         STR(trouble)                                                                                        \
         U64(epoch)                                                                                          \
         U64(former_epoch)                                                                                   \
+        BOOL(refused)                                                                                       \
         BOOL(released) BOOL(clean) STR(lasting) U64(recorded) U64(stop_boottime) U64(kill_boottime)
 
 /* What must outlive this lead, each time that it changes: lines as election/lasting.h has them. serial: grows. */

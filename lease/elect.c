@@ -41,14 +41,23 @@ static void arm(struct lease *lease, sd_event_source **source, uint64_t at, sd_e
 
 /* ---- what the supervisor is told */
 
+/* Of the record, or of ours: nobody else can follow us then. */
+static bool epoch_is_ahead(const struct election *election)
+{
+        return election->epoch_leaps ||
+               (election->state == ELECTION_LEADING && election->server_seconds > 0 &&
+                election->epoch > election->server_seconds + ELECTION_LEAP);
+}
+
 static const char *trouble(const struct lease *lease)
 {
         const struct election *election = &lease->election;
 
         if (election->is_superseded)
                 return "another process renews the Lease of this replica: two of them have the same state folder, or copies of it";
-        if (election->epoch_leaps)
-                return "the epoch of the leader record is more than a year ahead of the server's clock: it is damaged, and must be deleted by hand";
+        if (epoch_is_ahead(election))
+                return "the epoch of the leader record is more than a year ahead of the server's clock, so that no other replica can lead: "
+                       "end all replicas, delete the Lease of the leader record, and start them again";
         if (election->record_refused)
                 return lease->refusal;
         return lease->member_lane.failure[0] ? lease->member_lane.failure : lease->record_lane.failure;
@@ -71,6 +80,7 @@ static void fill_state(struct lease *lease, struct message_lease *ret)
                 .leader = election->claim.holder.name,
                 .lasting = "",
                 .trouble = trouble(lease),
+                .refused = election->record_refused,
                 .epoch = election->claim.epoch,
         };
         if (!lease->has_led)
@@ -91,8 +101,8 @@ static bool is_told(const struct lease *lease, const struct message_lease *state
         const struct message_lease *told = &lease->told;
 
         return told->state == state->state && told->epoch == state->epoch &&
-               told->stop_boottime == state->stop_boottime && told->recorded == state->recorded &&
-               strcmp(lease->told_leader, state->leader) == 0 &&
+               told->refused == state->refused && told->stop_boottime == state->stop_boottime &&
+               told->recorded == state->recorded && strcmp(lease->told_leader, state->leader) == 0 &&
                strcmp(lease->told_trouble, state->trouble) == 0;
 }
 

@@ -188,6 +188,7 @@ int lead_take(struct supervisor *supervisor, const struct message_lease *lease)
         if (lead->state >= LEAD_LEADING && lease->state < lead->state)
                 return -EPROTO; /* a lease process leads once */
         lead->state = lease->state;
+        lead->is_refused = lease->refused;
         note_lead_trouble(lead, lease->trouble);
         if (lease->state < LEAD_LEADING) {
                 lead_follow(supervisor, lease);

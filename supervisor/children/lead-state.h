@@ -37,6 +37,7 @@ struct supervisor_lead {
         uint64_t own_epoch;   /* of our own last lead; likewise */
         uint64_t takeovers;   /* in this life: 1 if it leads, or has led */
         bool clean;
+        bool is_refused; /* the record: we could not take over */
         struct supervisor_lasting lasting;
         bool ledger_is_new; /* it has no rows of a former life */
         bool is_releasing;  /* the lease process was told, and ends */

@@ -30,16 +30,25 @@ static void see_startup(const struct controller *controller, struct health *heal
         health->ready = false;
 }
 
+static bool can_take_over(const struct supervisor_lead *lead)
+{
+        return lead->state == LEAD_FOLLOWING && !lead->is_refused;
+}
+
 void health_get(const struct supervisor *supervisor, struct health *ret)
 {
+        const struct supervisor_lead *lead = &supervisor->lead;
         uint64_t now = clock_monotonic_usec();
 
         *ret = (struct health){
                 .live = supervisor->phase != PHASE_TEARDOWN,
                 .ready = supervisor->phase == PHASE_RUNNING ||
-                         (supervisor->phase == PHASE_FOLLOWING && supervisor->lead.state == LEAD_FOLLOWING)};
+                         (supervisor->phase == PHASE_FOLLOWING && can_take_over(&supervisor->lead))};
         if (!ret->live)
                 snprintf(ret->reason, sizeof(ret->reason), "%.200s", supervisor->end.cause);
+        else if (!ret->ready && supervisor->phase == PHASE_FOLLOWING)
+                snprintf(ret->reason, sizeof(ret->reason), "%.200s",
+                         lead->trouble[0] ? lead->trouble : "the leader record is not known yet");
         else if (!ret->ready)
                 snprintf(ret->reason, sizeof(ret->reason), "%s",
                          supervisor->phase <= PHASE_STARTING ? "starting"

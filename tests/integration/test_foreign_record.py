@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What anybody who may write Leases puts into the leader record: it holds a replica up at most."""
+import time
+
 import pytest
 
 from harness import wait_until
+from harness.operator import MESSAGE_ID
 from harness.replicas import LONG
 
 RECORD = "widgets.example.com"
@@ -74,3 +77,15 @@ def test_the_deletion_of_an_object_that_waits_is_told(replicas, record, widgets)
     widgets.delete("a")
     replicas.handler_of(leader).wait_finished(name="a")
     assert ("deleted", "default", "a", uid) in runs(replicas.handler_of(leader))
+
+
+def test_a_replica_that_cannot_take_over_is_not_ready(replicas, record):
+    """The epoch of a leader that took the lead as the server's clock was two years ahead."""
+    record(epoch=int(time.time()) + 2 * 366 * 86400, holder="holder another 1234")
+    replicas.add(1, LONG)
+    follower = replicas.operators[0]
+    found = follower.wait_for_log("a year ahead", message_id=MESSAGE_ID["LEAD_TROUBLE"])
+    assert "end all replicas, delete the Lease of the leader record, and start them again" in found["message"]
+    health = follower.ctl.run("health", "--ready")
+    assert health.returncode == 70 and "a year ahead" in health.stdout + health.stderr, health
+    assert follower.ctl.run("health").returncode == 0

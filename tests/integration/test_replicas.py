@@ -312,6 +312,8 @@ def test_a_lease_of_somebody_else_is_left_alone(replicas, operator):
     found = replicas.operators[0].wait_for_log("another-program", message_id=MESSAGE_ID["LEAD_TROUBLE"])
     assert "is no leader record" in found["message"]
     assert replicas.replica(replicas.operators[0])["state"] == "following"
+    health = replicas.operators[0].ctl.run("health", "--ready")
+    assert health.returncode == 70 and "another-program" in health.stdout + health.stderr, health
     assert leases.get("widgets.example.com")["spec"]["holderIdentity"] == "another-program"
 
 
