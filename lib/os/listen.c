@@ -71,7 +71,8 @@ static int share_port(int fd)
         return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &(int){1}, sizeof(int));
 }
 
-/* What former connections have left of it does not matter. */
+/* Connections of a former life do not matter if they have this as well: they get it from the socket that they
+ * came to. */
 static int reuse_port(int fd)
 {
         return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
@@ -98,8 +99,13 @@ int listen_open(const char *where, bool kept, char **ret_socket_path, struct err
         if (address.any.sa_family == AF_UNIX)
                 (void)unlink(address.un.sun_path); /* of a former life */
         else
-                (void)(kept ? share_port(fd) : reuse_port(fd));
-        if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
+                (void)(reuse_port(fd) < 0 || (kept && share_port(fd) < 0));
+        if (bind(fd, &address.any, size) < 0)
+                return error_set(error, -errno, "%s: %s", where, strerror(errno));
+        /* Its connections get this from the socket, and are not in the way of listen_keep() in the next life. */
+        if (address.any.sa_family != AF_UNIX && !kept)
+                (void)share_port(fd);
+        if (listen(fd, BACKLOG) < 0)
                 return error_set(error, -errno, "%s: %s", where, strerror(errno));
         if (address.any.sa_family == AF_UNIX) {
                 /* A user who may enter the folder may ask. */
@@ -137,6 +143,6 @@ int listen_keep(const char *where)
         if (r < 0)
                 return r;
         /* Without SO_REUSEADDR: any other process that sets it too would get the port as long as nobody
-         * listens there. */
+         * listens there. The connections of a former life have SO_REUSEPORT, so they do not matter. */
         return share_port(fd) < 0 || bind(fd, &address.any, size) < 0 ? -errno : TAKE_FD(fd);
 }

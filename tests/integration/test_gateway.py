@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health and metrics over HTTP."""
+import http.client
 import json
 import os
 import re
@@ -189,33 +190,60 @@ def test_a_taken_port_is_told(devserver, operator, handler):
 
 THIEF = """
 import socket, sys
+OPTIONS = [[socket.SO_REUSEADDR], [socket.SO_REUSEPORT], [socket.SO_REUSEADDR, socket.SO_REUSEPORT]]
 while True:
-    with socket.socket() as thief:
-        thief.setsockopt(socket.SOL_SOCKET, getattr(socket, sys.argv[2]), 1)
-        try:
-            thief.bind(("127.0.0.1", int(sys.argv[1])))
-            thief.listen()
-        except OSError:
-            continue
-        print("taken", flush=True)
-        sys.stdin.read()
+    for options in OPTIONS:
+        with socket.socket() as thief:
+            for option in options:
+                thief.setsockopt(socket.SOL_SOCKET, option, 1)
+            try:
+                thief.bind(("127.0.0.1", int(sys.argv[1])))
+                thief.listen()
+            except OSError:
+                continue
+            print("taken", flush=True)
+            sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("option", ["SO_REUSEADDR", "SO_REUSEPORT"])
-def test_another_user_does_not_get_the_port_between_two_lives(configured, devserver, handler, free_port, option):
+def test_another_user_does_not_get_the_port_between_two_lives(configured, devserver, handler, free_port):
     configured.start_ready()
-    command = ["/usr/bin/python3", "-c", THIEF, str(free_port), option]
-    with subprocess.Popen(command, user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as thief:
+    with subprocess.Popen(["/usr/bin/python3", "-c", THIEF, str(free_port)], user=65534, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as thief:
         try:
             for resync in ("1h", "2h", "3h"):
-                configured.configure(devserver, [watch("widgets", handler, resync=resync)], workers=1,
-                                     gateway={"listen": f"127.0.0.1:{free_port}"})
-                configured.reload()
                 wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "its gateway")
+                with socket.create_connection(("127.0.0.1", free_port)):  # what the end of a life leaves of it is nobody's either
+                    configured.configure(devserver, [watch("widgets", handler, resync=resync)], workers=1,
+                                         gateway={"listen": f"127.0.0.1:{free_port}"})
+                    configured.reload()
+                    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "its gateway")
         finally:
             thief.kill()
         assert thief.stdout.read() == ""
+
+
+def scrape(port):
+    """As Prometheus does, which leaves the connection open."""
+    scraper = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    scraper.request("GET", "/metrics")
+    scraper.getresponse().read()
+    return scraper
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_it_has_its_port_again_at_once_after_a_scrape(configured, free_port, stays):
+    configured.start_ready()
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "its gateway")
+    scraper = scrape(free_port)
+    configured.stop()
+    try:
+        if not stays:
+            scraper.close()
+        configured.start_ready()
+        wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "its gateway")
+    finally:
+        scraper.close()
 
 
 def test_two_operators_of_one_user_do_not_share_a_port(configured, make_operator, devserver, handler, free_port):

@@ -2,9 +2,12 @@
 /* Addresses and tokens: what is let in, and what is not. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -61,6 +64,66 @@ static void test_a_socket_takes_the_place_of_a_former_one(void **state)
         free(again);
 }
 
+static uint16_t port_of(int fd)
+{
+        struct sockaddr_in address;
+        socklen_t size = sizeof(address);
+
+        assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+        return ntohs(address.sin_port);
+}
+
+/* A connection that the server ends: in FIN_WAIT2 while the client stays, then in TIME_WAIT. Returns the client. */
+static int leave_connection(int listener)
+{
+        struct sockaddr_in address;
+        socklen_t size = sizeof(address);
+        int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), accepted = -1;
+
+        assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+        assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, -1), 1);
+        accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        assert_true(accepted >= 0);
+        close(accepted);
+        assert_int_equal(read(client, &(char){0}, 1), 0);
+        return client;
+}
+
+/* One after the other, as the lives of an operator: with a port that is kept, and with one that is not. */
+static void test_connections_of_a_former_life(void **state)
+{
+        int staying = -1, keeper = listen_keep("127.0.0.1:0");
+        char where[32];
+
+        (void)state;
+        assert_true(keeper >= 0);
+        snprintf(where, sizeof(where), "127.0.0.1:%u", port_of(keeper));
+        close(keeper);
+        for (int life = 0; life < 4; life++) {
+                bool kept = life % 2 == 0;
+                char *path = NULL;
+                int listener;
+
+                keeper = listen_keep(where);
+                assert_true(keeper >= 0);
+                if (!kept)
+                        close(keeper);
+                listener = listen_open(where, kept, &path, NULL);
+                assert_true(listener >= 0);
+                if (staying >= 0)
+                        close(staying);
+                close(leave_connection(listener));
+                staying = leave_connection(listener);
+                assert_int_equal(listen_keep(where), -EADDRINUSE);
+                assert_int_equal(listen_open(where, false, &path, NULL), -EADDRINUSE);
+                close(listener);
+                if (kept)
+                        close(keeper);
+        }
+        close(staying);
+}
+
 static void write_token(const char *path, const char *token)
 {
         FILE *file = fopen(path, "w");
@@ -101,6 +164,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_addresses),
                 cmocka_unit_test(test_a_socket_takes_the_place_of_a_former_one),
+                cmocka_unit_test(test_connections_of_a_former_life),
                 cmocka_unit_test(test_tokens),
         };
 
