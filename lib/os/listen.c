@@ -56,6 +56,8 @@ static int parse_address(const char *where, union listen_address *ret, socklen_t
 {
         if (strncmp(where, "unix:", 5) != 0)
                 return parse_inet(where, ret, ret_size);
+        if (!where[5])
+                return -EINVAL; /* an address without a path is valid for the kernel */
         ret->un = (struct sockaddr_un){.sun_family = AF_UNIX};
         *ret_size = sizeof(ret->un);
         return snprintf(ret->un.sun_path, sizeof(ret->un.sun_path), "%s", where + 5) <
@@ -84,6 +86,17 @@ static int open_socket(const union listen_address *address, int *ret)
         return *ret < 0 ? -errno : 0;
 }
 
+/* A user who may enter the folder of a Unix socket may ask. The mode is not set by the path: the owner of the folder
+ * may have put a link there meanwhile. */
+static int bind_address(int fd, const union listen_address *address, socklen_t size)
+{
+        mode_t mask = umask(0111);
+        int r = bind(fd, &address->any, size) < 0 ? -errno : 0;
+
+        (void)umask(mask);
+        return r;
+}
+
 int listen_open(const char *where, bool kept, char **ret_socket_path, struct error *error)
 {
         union listen_address address = {0};
@@ -100,17 +113,15 @@ int listen_open(const char *where, bool kept, char **ret_socket_path, struct err
                 (void)unlink(address.un.sun_path); /* of a former life */
         else
                 (void)(reuse_port(fd) < 0 || (kept && share_port(fd) < 0));
-        if (bind(fd, &address.any, size) < 0)
-                return error_set(error, -errno, "%s: %s", where, strerror(errno));
+        r = bind_address(fd, &address, size);
+        if (r < 0)
+                return error_set(error, r, "%s: %s", where, strerror(-r));
         /* Its connections get this from the socket, and are not in the way of listen_keep() in the next life. */
         if (address.any.sa_family != AF_UNIX && !kept)
                 (void)share_port(fd);
         if (listen(fd, BACKLOG) < 0)
                 return error_set(error, -errno, "%s: %s", where, strerror(errno));
         if (address.any.sa_family == AF_UNIX) {
-                /* A user who may enter the folder may ask. */
-                if (chmod(address.un.sun_path, 0666) < 0)
-                        return error_set(error, -errno, "%s: %s", where, strerror(errno));
                 *ret_socket_path = strdup(address.un.sun_path);
                 if (!*ret_socket_path)
                         return error_set(error, -ENOMEM, "no memory");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -62,6 +63,54 @@ static void test_a_socket_takes_the_place_of_a_former_one(void **state)
         assert_int_equal(rmdir(folder), 0);
         free(path);
         free(again);
+}
+
+static const char *swapped_in, *swapped_for; /* NULL: by nobody */
+
+/* In place of the C library's: the owner of the folder is as fast as can be. */
+int bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+        int r = (int)syscall(SYS_bind, fd, address, size);
+
+        if (swapped_in)
+                assert_int_equal(rename(swapped_in, swapped_for), 0);
+        return r;
+}
+
+static void test_who_swaps_the_socket_for_a_link(void **state)
+{
+        char folder[] = "/tmp/test-gateway-XXXXXX", where[64], link[64], victim[64], *path = NULL;
+        mode_t mask = umask(0077);
+        struct stat st;
+        int fd;
+
+        (void)state;
+        assert_non_null(mkdtemp(folder));
+        snprintf(where, sizeof(where), "unix:%s/socket", folder);
+        snprintf(victim, sizeof(victim), "%s/victim", folder);
+        snprintf(link, sizeof(link), "%s/link", folder);
+        close(open(victim, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        assert_int_equal(symlink(victim, link), 0);
+
+        fd = listen_open(where, false, &path, NULL);
+        assert_true(fd >= 0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode, S_IFSOCK | 0666);
+        close(fd);
+        free(path);
+
+        swapped_in = link;
+        swapped_for = where + 5;
+        fd = listen_open(where, false, &path, NULL);
+        swapped_in = NULL;
+        assert_int_equal(stat(victim, &st), 0);
+        assert_int_equal(st.st_mode, S_IFREG | 0600);
+        assert_int_equal(umask(mask), 0077);
+        close(fd);
+        free(path);
+        assert_int_equal(unlink(victim), 0);
+        assert_int_equal(unlink(where + 5), 0);
+        assert_int_equal(rmdir(folder), 0);
 }
 
 static uint16_t port_of(int fd)
@@ -164,6 +213,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_addresses),
                 cmocka_unit_test(test_a_socket_takes_the_place_of_a_former_one),
+                cmocka_unit_test(test_who_swaps_the_socket_for_a_link),
                 cmocka_unit_test(test_connections_of_a_former_life),
                 cmocka_unit_test(test_tokens),
         };
