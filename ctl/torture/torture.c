@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/torture/torture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "ctl/torture/torture-report.h"
 #include "ctl/torture/trial.h"
 #include "kube/libcurl.h"
+#include "os/folder.h"
 #include "os/syscall.h"
 #include "os/temporary.h"
 #include "json/json.h"
@@ -145,7 +147,7 @@ static char *recording_folder(const struct cases *cases, size_t number, const st
         const char *folder = cases->torture.trial->options->record;
         char *path = folder ? format_string("%s/%03zu-%s", folder, number + 1, of->kind->name) : NULL;
 
-        if (path && mkdir(path, 0700) < 0 && errno != EEXIST) {
+        if (path && mkdir(path, 0700) < 0) {
                 fprintf(stderr, "reconciledctl: %s: %s\n", path, strerror(errno));
                 free(path);
                 return NULL;
@@ -367,11 +369,50 @@ static bool read_option_number(const char *text, uint64_t most, uint64_t *ret)
         return is_digit(text[0]) && *end == '\0' && errno == 0 && *ret <= most;
 }
 
+/* Recordings are folders as "001-repeated". A case that succeeds removes its own, so none of a former run may be there. */
+static bool has_recordings(const char *folder)
+{
+        DIR *directory = opendir(folder);
+        const struct dirent *entry;
+        bool has = false;
+
+        while (directory && !has && (entry = readdir(directory))) {
+                size_t digits = strspn(entry->d_name, "0123456789");
+
+                has = digits > 0 && entry->d_name[digits] == '-';
+                if (has)
+                        fprintf(stderr,
+                                "reconciledctl: --record %s: %s is there already; remove it, or name a new folder\n",
+                                folder, entry->d_name);
+        }
+        if (directory)
+                closedir(directory);
+        return has;
+}
+
+static bool record_is_fit(const char *folder)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        _cleanup_free_ char *whole = NULL;
+        struct stat st;
+
+        if (folder[0] != '/' || stat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || access(folder, W_OK) < 0) {
+                fprintf(stderr,
+                        "reconciledctl: --record %s: an absolute path of a folder that is there is needed\n",
+                        folder);
+                return false;
+        }
+        if (folder_own(folder, &whole, &error) < 0) {
+                fprintf(stderr, "reconciledctl: --record: %s\n", error_message(&error));
+                return false;
+        }
+        return !has_recordings(folder);
+}
+
 /* 0, or an exit code that was explained. */
 static int check_options(const struct torture_options *options, struct cases *cases)
 {
         uint64_t minutes = 0;
-        struct stat st;
 
         if (!read_option_number(options->seed, UINT64_MAX, &cases->seed) ||
             !read_option_number(options->minutes, MINUTES_MAX, &minutes) ||
@@ -381,13 +422,8 @@ static int check_options(const struct torture_options *options, struct cases *ca
         }
         if (check_only(options->only) < 0)
                 return EXIT_CODE_USAGE;
-        if (options->record && (options->record[0] != '/' || stat(options->record, &st) < 0 ||
-                                !S_ISDIR(st.st_mode) || access(options->record, W_OK) < 0)) {
-                fprintf(stderr,
-                        "reconciledctl: --record %s: an absolute path of a folder that is there is needed\n",
-                        options->record);
+        if (options->record && !record_is_fit(options->record))
                 return EXIT_CODE_USAGE;
-        }
         /* It may be a pipe, so it is opened once. */
         cases->junit = options->junit ? fopen(options->junit, "we") : NULL;
         if (options->junit && !cases->junit) {

@@ -3,7 +3,9 @@
  * be opened by its name from then on. */
 #include "os/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -320,15 +322,43 @@ bool memory_holds(const char *path)
                                           ((unsigned long)st.f_type & 0xffffffff) == RAMFS_MAGIC);
 }
 
-static int remove_entry(const char *path, const struct stat *st _unused_, int type _unused_,
-                        struct FTW *place _unused_)
+/* ---- removal by descriptors: where others may write, a path may lead elsewhere a moment later */
+
+static int empty_folder(int fd);
+
+static int remove_entry(int fd, const char *name)
 {
-        return remove(path) < 0 && errno != ENOENT ? errno : 0;
+        int below, r;
+
+        if (unlinkat(fd, name, 0) == 0 || errno == ENOENT)
+                return 0;
+        if (errno != EISDIR)
+                return -errno;
+        below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0)
+                return errno == ENOENT ? 0 : -errno;
+        r = empty_folder(below);
+        return r < 0 ? r : unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Closes the descriptor. */
+static int empty_folder(int fd)
+{
+        DIR *folder = fdopendir(fd);
+        const struct dirent *entry;
+        int r = folder ? 0 : -errno;
+
+        while (r >= 0 && (entry = readdir(folder)))
+                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+                        r = remove_entry(fd, entry->d_name);
+        if (folder)
+                closedir(folder);
+        else
+                close(fd);
+        return r;
 }
 
 int folder_remove(const char *path)
 {
-        int r = nftw(path, remove_entry, FOLDER_FDS, FTW_DEPTH | FTW_PHYS);
-
-        return r < 0 ? (errno == ENOENT ? 0 : -errno) : -r;
+        return remove_entry(AT_FDCWD, path);
 }

@@ -40,5 +40,6 @@ int folder_check_entry(const char *folder, const char *name, struct error *error
 bool memory_holds(const char *path);
 #define MEMORY_SHARED "/dev/shm" /* where a machine without a runtime directory in memory has some */
 
-/* Removes a folder with all that is in it, and stops at the first failure. 0, or its negative errno. */
+/* Removes a folder with all that is in it, and stops at the first failure. Follows no link, even if somebody puts one in
+ * place of a folder meanwhile. Returns 0, also if there is no such folder, or the negative errno. */
 int folder_remove(const char *path);

@@ -100,7 +100,7 @@ int previous_begin_anew(const char *folder)
                 return -ENOMEM;
         if (rename(kept, aside) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return folder_remove(aside) < 0 ? -errno : 0;
+        return folder_remove(aside);
 }
 
 static int version_key(const char *key, const char *uid, const char *version, char buffer[KEY_MAX],

@@ -405,6 +405,26 @@ def test_mistakes_are_told(bench, options, words):
     assert told.returncode == 64 and words in told.stderr, told
 
 
+@pytest.mark.parametrize("owner, mode, former, words", [
+    (65534, 0o700, None, "belongs to the user"),
+    (0, 0o777, None, "may be written by others"),
+    (0, 0o700, "002-left", "002-left is there already; remove it, or name a new folder"),
+])
+@pytest.mark.plain_only("of reconciledctl alone")
+def test_a_folder_for_recordings_that_is_not_fit(bench, tmp_path, owner, mode, former, words):
+    """What is there would be removed with the recording of a case that succeeds."""
+    record = tmp_path / "record"
+    record.mkdir()
+    os.chown(record, owner, owner)
+    record.chmod(mode)
+    if former:
+        (record / former).mkdir()
+        (record / former / "important").touch()
+    told = bench.prepare(ALIVE).run("--only", "repeated,left", "--record", str(record))
+    assert told.returncode == 64 and words in told.stderr, told
+    assert not former or (record / former / "important").exists()
+
+
 @pytest.mark.parametrize("example", ["website", "database", "namespace-defaults", "bundle"])
 @pytest.mark.long
 @pytest.mark.plain_only("of reconciledctl alone")
