@@ -14,6 +14,7 @@ import kits
 from test_expectations import ask_for
 
 OWN_JSON = pytest.mark.parametrize("kit", [kits.parameter("c"), kits.parameter("rust")], indirect=True)
+ONLY_RUST = pytest.mark.parametrize("kit", [kits.parameter("rust")], indirect=True)
 ONLY_C = pytest.mark.parametrize("kit", [kits.parameter("c")], indirect=True)
 VALUE = {"": [], "a": {"b": [[], {}, [{}]], "": None}, "numbers": [0, -0.5, 1e300, 12345678901234567, 1.5e-3, -1],
          "texts": ["", "\\\"/", "ü€😀", "a\u0000b", "\u001f\u007f"], "truth": [True, False, None]}
@@ -58,10 +59,21 @@ def test_mistakes_in_templates(kit, template, why):
     assert status == -signal.SIGABRT and f"error: rk_build(): {why}" in said and template in said
 
 
-@pytest.mark.parametrize("kit", [kits.parameter("rust")], indirect=True)
-def test_numbers_that_json_lacks(probe):
-    assert probe.ask(ask_for("infinite")) == {"id": 1, "error": "panic: a number of JSON is finite, and not inf"}
+@ONLY_RUST
+@pytest.mark.parametrize("do, number", [("infinite", "inf"), ("infinite-metric", "NaN")])
+def test_numbers_that_json_lacks(probe, do, number):
+    """In a value that the handler makes, and in one that the kit makes of its answer."""
+    assert probe.ask(ask_for(do)) == {"id": 1, "error": f"panic: a number of JSON is finite, and not {number}"}
     assert probe.ask(ask_for("nothing")) == {"id": 1}, "it lives on"
+    probe.process.send_signal(signal.SIGTERM)
+    assert probe.wait() == 0
+
+
+@ONLY_RUST
+def test_a_panic_is_one_line(probe):
+    """Its text may be a tenant's."""
+    assert probe.ask(ask_for("panic", text="bad\nerror: team/other: forged"))["error"] == "panic: bad\nerror: team/other: forged"
+    assert re.match(r"error: panic at src/main\.rs:\d+:\d+: bad\\nerror: team/other: forged\n", probe.said())
 
 
 @ONLY_C

@@ -27,6 +27,7 @@ pub mod testing;
 #[rustfmt::skip]
 mod types;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -134,16 +135,30 @@ macro_rules! error { ($($values:tt)*) => { $crate::log_lines("error", &format!($
 
 type Function<'a> = Box<dyn Fn(&Request) -> Result<Answer, Error> + Sync + 'a>;
 
-fn call(function: impl FnOnce(&Request) -> Result<Answer, Error>, request: &Request) -> Result<Answer, Error> {
-    KEY.with(|key| key.replace(key_of(request)));
-    let found = catch_unwind(AssertUnwindSafe(|| function(request))).unwrap_or_else(|cause| {
-        let text = cause.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("?");
-        error!("the handler has failed: panic: {}", text); // where, is in what the panic itself has said
+fn text_of_panic(cause: &(dyn Any + Send)) -> &str {
+    cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("?")
+}
+
+/// The text may be of an object: it makes no line of its own.
+fn one_line(text: &str) -> String {
+    text.chars().map(|each| if each.is_control() { each.escape_default().to_string() } else { each.to_string() }).collect()
+}
+
+/// What panics is an error of this request alone.
+fn guard<T>(request: &Request, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let before = KEY.with(|key| key.replace(key_of(request)));
+    let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let text = text_of_panic(cause.as_ref());
+        error!("the handler has failed: panic: {}", one_line(text)); // where, is in what the panic itself has said
         Err(Error::temporary(format!("panic: {}", text)))
     });
-    KEY.with(|key| key.borrow_mut().clear());
+    KEY.with(|key| key.replace(before));
     found
+}
+
+/// A value of JSON, which an answer with a number that is none cannot become.
+fn value_of(request: &Request, work: impl FnOnce() -> Answer) -> Value {
+    guard(request, || Ok(Value::from(work()))).unwrap_or_else(|error| Answer::from(error).into())
 }
 
 /// A function for each action. `finalize`, `deleted` and `unselected` change nothing without one. Begin with `Handler::new`, or
@@ -219,7 +234,7 @@ impl<'a> Handler<'a> {
         let schedule = if request.action == "schedule" { request.watch.as_str() } else { "" };
         let found = self.functions.iter().find(|(action, name, _)| *action == request.action && name == schedule);
         match found {
-            Some((.., function)) => call(function, request),
+            Some((.., function)) => guard(request, || function(request)),
             None => answer_of_nobody(request),
         }
     }

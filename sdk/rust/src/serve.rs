@@ -4,14 +4,16 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::io::{AsFd, AsRawFd, RawFd};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Mutex;
 use std::thread::{Builder, Scope};
 
-use crate::{Handler, Map, Request, Value, SEVERAL};
+use crate::{one_line, text_of_panic, value_of, Handler, Map, Request, Value, SEVERAL};
 
 const EXIT_DATA: i32 = 65;
+const EXIT_SOFTWARE: i32 = 70;
 const SIGTERM: i32 = 15;
 const MOST_THREADS: usize = 128; // of handler.parallel
 const STACK: usize = 8 << 20; // as the first thread has it: a request may be nested deeply
@@ -91,7 +93,7 @@ fn with_id(answer: &Map, id: i64) -> String {
 fn serve_one(handler: &Handler, line: Vec<u8>, answers: &Mutex<File>) {
     let first_id = id_of(&line);
     let (id, answer) = match parse(line) {
-        Ok(request) => (request.id, Value::from(handler.answer(&request))),
+        Ok(request) => (request.id, value_of(&request, || handler.answer(&request))),
         Err(why) => (first_id, refuse(first_id, &why)),
     };
     let text = match (&answer, id) {
@@ -141,7 +143,9 @@ fn work<'scope, 'a>(scope: &'scope Scope<'scope, '_>, shared: &'scope Shared<'a>
                 shared.threads.fetch_sub(1, SeqCst);
             }
         }
-        serve_one(shared.handler, line, &shared.answers);
+        if catch_unwind(AssertUnwindSafe(|| serve_one(shared.handler, line, &shared.answers))).is_err() {
+            exit(EXIT_SOFTWARE); // its request would never be answered; the operator starts another process
+        }
         if IN_WORK.fetch_sub(1, SeqCst) == 1 && ASKED.load(SeqCst) {
             exit(0);
         }
@@ -158,7 +162,11 @@ pub fn serve(handler: &Handler) -> ! {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let _whole = io::stderr().lock(); // no line of another request in between
-        before(panic)
+        let place = panic.location().map_or_else(String::new, |place| format!(" at {}", place));
+        crate::error!("panic{}: {}", place, one_line(text_of_panic(panic.payload())));
+        if std::env::var_os("RUST_BACKTRACE").map_or(false, |wanted| wanted != "0") {
+            before(panic); // with the text as it is
+        }
     }));
     let shared = Shared {
         handler,

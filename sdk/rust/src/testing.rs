@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For tests of handlers.
 
-use crate::{call, json, Answer, Error, Map, Request, Value};
+use crate::{json, value_of, Answer, Error, Map, Request, Value};
 
 /// A request for this object; what it lacks besides is filled in, and may be changed.
 pub fn request(object: Value) -> Request {
@@ -25,7 +25,7 @@ pub fn request(object: Value) -> Request {
 
 /// The answer that the operator would get, failures included.
 pub fn answer(function: impl FnOnce(&Request) -> Result<Answer, Error>, request: &Request) -> Value {
-    call(function, request).unwrap_or_else(Answer::from).into()
+    value_of(request, || function(request).unwrap_or_else(Answer::from))
 }
 
 /// Runs the function on an object.

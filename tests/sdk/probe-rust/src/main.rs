@@ -121,6 +121,10 @@ fn reconcile(request: &Request) -> Result<Answer, Error> {
             Answer::default()
         }
         "infinite" => Answer { status: Some(json!({ "size": (f64::INFINITY) })), ..Answer::default() },
+        "infinite-metric" => {
+            Answer { metrics: vec![Metric { value: Some(f64::NAN), ..Metric::default() }], ..Answer::default() }
+        }
+        "panic" => panic!("{}", text_of(spec.get("text"))),
         _ => Answer::default(),
     })
 }
