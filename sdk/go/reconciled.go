@@ -372,14 +372,20 @@ func failure(answer *Answer, err error) *Answer {
 }
 
 // Answer gives the answer to a request as the operator gets it, without id. A failure is an answer as well.
-func (h Handler) Answer(ctx context.Context, request *Request) []byte {
+func (h Handler) Answer(ctx context.Context, request *Request) (text []byte) {
+	defer func() {
+		if cause := recover(); cause != nil { // of a method of its answer or error, as of one that is a nil pointer
+			request.Errorf("the handler has failed: %v\n%s", cause, debug.Stack())
+			text, _ = json.Marshal(&Answer{Error: fmt.Sprintf("panic: %v", cause)})
+		}
+	}()
 	answer, err := h.run(ctx, request)
 	if err != nil {
 		answer = failure(answer, err)
 	} else if answer == nil {
 		answer = &Answer{}
 	}
-	text, err := json.Marshal(answer)
+	text, err = json.Marshal(answer)
 	if err != nil {
 		text, _ = json.Marshal(failure(nil, fmt.Errorf("the answer is no JSON: %w", err)))
 	}

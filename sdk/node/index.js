@@ -110,17 +110,25 @@ function refuseOddNumbers(key, value) {
   return value;
 }
 
+function failure(error) {
+  if (error instanceof Permanent) return { error: String(error.message), permanent: true };
+  if (error instanceof Temporary) {
+    return { error: String(error.message), ...(error.retryAfter !== undefined && { retryAfter: error.retryAfter }) };
+  }
+  log.error('the handler has failed: %s', error?.stack ?? error);
+  return { error: String(error) };
+}
+
 /** The answer to a request, as the operator gets it, without id. A failure is an answer as well. */
 async function answer(request, handlers) {
   try {
     return JSON.parse(JSON.stringify(await runFunction(request, handlers), refuseOddNumbers));
   } catch (error) {
-    if (error instanceof Permanent) return { error: error.message, permanent: true };
-    if (error instanceof Temporary) {
-      return { error: error.message, ...(error.retryAfter !== undefined && { retryAfter: error.retryAfter }) };
+    try {
+      return JSON.parse(JSON.stringify(failure(error)));
+    } catch { // anything may be thrown
+      return { error: 'what the handler threw has no text' };
     }
-    log.error('the handler has failed: %s', error?.stack ?? error);
-    return { error: String(error) };
   }
 }
 

@@ -49,6 +49,8 @@ const actions = {
   bigint: () => ({ status: { size: 1n } }),
   nan: () => ({ status: { size: NaN } }),
   list: () => [1],
+  textless() { throw { toString: 1 }; },
+  later() { throw new Temporary('later', { retryAfter: 1n }); },
   reject: () => Promise.reject(new Permanent('rejected')),
 };
 

@@ -12,6 +12,7 @@ ONLY_GO = pytest.mark.parametrize("kit", [kits.parameter("go")], indirect=True)
 def test_what_is_no_answer(probe):
     answer = probe.ask(ask_for("channel"))
     assert "the answer is no JSON: " in answer["error"] and "unsupported type: chan int" in answer["error"]
+    assert probe.ask(ask_for("nil"))["error"].startswith("panic: runtime error: invalid memory address")
     assert probe.ask(ask_for("nothing")) == {"id": 1}, "it lives on"
 
 

@@ -13,7 +13,8 @@ ONLY_NODE = pytest.mark.parametrize("kit", [kits.parameter("node")], indirect=Tr
 @ONLY_NODE
 @pytest.mark.parametrize("do, error", [
     ("bigint", "TypeError: Do not know how to serialize a BigInt"), ("nan", "TypeError: an answer cannot have NaN (size)"),
-    ("list", "TypeError: reconcile() returned [1], and not an object or nothing")])
+    ("list", "TypeError: reconcile() returned [1], and not an object or nothing"),
+    ("textless", "what the handler threw has no text"), ("later", "what the handler threw has no text")])
 def test_what_is_no_answer(probe, do, error):
     assert probe.ask(ask_for(do)) == {"id": 1, "error": error}
     assert probe.ask(ask_for("reject")) == {"id": 1, "error": "rejected", "permanent": True}, "it lives on"

@@ -39,7 +39,7 @@ def test_a_program_that_the_handler_starts(probe):
 @pytest.mark.parametrize("do, error", [
     ("set", "TypeError: an answer cannot have a set"), ("nan", "ValueError: Out of range float values are not JSON compliant"),
     ("naive", "ValueError: 2036-02-29 03:00:00 has no time zone: a time of an answer is like datetime.now(timezone.utc)"),
-    ("list", "TypeError: probe() returned list, and not a dict or None")])
+    ("list", "TypeError: probe() returned list, and not a dict or None"), ("textless", "Textless: an exception without a text")])
 def test_what_is_no_answer(probe, do, error):
     assert probe.ask(ask_for(do)) == {"id": 1, "error": error}
     assert probe.ask(ask_for("delay")) == {"id": 1, "requeueAfter": "90000ms"}, "it lives on"

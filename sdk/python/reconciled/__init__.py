@@ -154,17 +154,24 @@ def _dump(found):
     return json.dumps(found, default=_encode, allow_nan=False)
 
 
+def _text(error):
+    try:
+        return str(error)
+    except Exception:  # of a class of the handler's own
+        return "an exception without a text"
+
+
 def answer(request, functions=None):
     """The answer to a request (a dict), as the operator gets it, without id. A failure is an answer as well."""
     try:
         return json.loads(_dump(_run(request, _functions if functions is None else functions)))
     except Permanent as failure:
-        return {"error": str(failure), "permanent": True}
+        return {"error": _text(failure), "permanent": True}
     except Temporary as failure:
-        return {"error": str(failure), **({"retryAfter": failure.retry_after} if failure.retry_after else {})}
+        return {"error": _text(failure), **({"retryAfter": failure.retry_after} if failure.retry_after else {})}
     except Exception as error:  # this run has failed; the next request is another one
         _log.exception("the handler has failed")
-        return {"error": f"{type(error).__name__}: {error}"}
+        return {"error": f"{type(error).__name__}: {_text(error)}"}
 
 
 # --- the loop

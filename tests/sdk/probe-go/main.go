@@ -90,6 +90,9 @@ func reconcile(ctx context.Context, request *reconciled.Request) (*reconciled.An
 		request.Infof("it waits")
 		text, err := os.ReadFile(spec.Fifo)
 		return &reconciled.Answer{Message: string(text)}, err
+	case "nil":
+		var nowhere *os.PathError
+		return nil, nowhere
 	case "channel":
 		return &reconciled.Answer{Status: make(chan int)}, nil
 	}
