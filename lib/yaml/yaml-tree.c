@@ -139,20 +139,56 @@ static cJSON *document_tree(yaml_document_t *document, bool texts)
         return value;
 }
 
+/* ---- what is read */
+
+#define PIECE 1024
+
+struct input {
+        FILE *file;
+        yaml_parser_t parser;
+};
+
+/* Reads small pieces and looks at the level in between, as libyaml takes quadratic time over nested brackets. What is
+ * deeper would become null anyway. */
+static int read_yaml(void *userdata, unsigned char *buffer, size_t size, size_t *ret)
+{
+        struct input *input = userdata;
+
+        if (input->parser.flow_level > DEPTH_MAX)
+                return 0;
+        *ret = fread(buffer, 1, size < PIECE ? size : PIECE, input->file);
+        return !ferror(input->file);
+}
+
+static int input_begin(struct input *input, FILE *file)
+{
+        *input = (struct input){.file = file};
+        if (!file)
+                return -errno;
+        if (!yaml_parser_initialize(&input->parser))
+                return -ENOMEM;
+        yaml_parser_set_input(&input->parser, read_yaml, input);
+        return 0;
+}
+
+static void input_end(struct input *input)
+{
+        cleanup_fclose(&input->file);
+        yaml_parser_delete(&input->parser);
+}
+
 cJSON *yaml_parse_object(const struct text *text)
 {
         cJSON *value = number_parse(text->data, text->size);
+        _cleanup_(input_end) struct input input = {0};
         yaml_document_t document;
-        yaml_parser_t parser;
 
-        if (value || !text->data || !yaml_parser_initialize(&parser))
+        if (value || !text->data || input_begin(&input, fmemopen(text->data, text->size, "re")) < 0)
                 return value;
-        yaml_parser_set_input_string(&parser, (const unsigned char *)text->data, text->size);
-        if (yaml_parser_load(&parser, &document)) {
+        if (yaml_parser_load(&input.parser, &document)) {
                 value = document_tree(&document, false);
                 yaml_document_delete(&document);
         }
-        yaml_parser_delete(&parser);
         return value;
 }
 
@@ -166,20 +202,18 @@ static bool is_empty(yaml_document_t *document)
         return root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0;
 }
 
-/* The parser is the caller's to delete, and reads the file, which is the caller's as well. */
-static int begin_yaml(const char *path, FILE **ret, yaml_parser_t *parser, struct error *error)
+static int begin_yaml(const char *path, struct input *input, struct error *error)
 {
-        *ret = fopen(path, "re");
-        if (!*ret)
-                return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (!yaml_parser_initialize(parser))
-                return error_set(error, -ENOMEM, "no memory");
-        yaml_parser_set_input_file(parser, *ret);
-        return 0;
+        int r = input_begin(input, fopen(path, "re"));
+
+        return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 static int not_yaml(const char *path, const yaml_parser_t *parser, struct error *error)
 {
+        if (parser->flow_level > DEPTH_MAX)
+                return error_set(error, -EINVAL, "%s:%zu: too many nested brackets", path,
+                                 parser->mark.line + 1);
         return error_set(error, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
                          parser->problem ? parser->problem : "not valid YAML");
 }
@@ -214,16 +248,10 @@ static int take_documents(const char *path, yaml_parser_t *parser, bool texts, y
 static int each_document(const char *path, bool texts, yaml_object_t take, void *userdata,
                          struct error *error)
 {
-        _cleanup_fclose_ FILE *file = NULL;
-        yaml_parser_t parser;
-        int r;
+        _cleanup_(input_end) struct input input = {0};
+        int r = begin_yaml(path, &input, error);
 
-        r = begin_yaml(path, &file, &parser, error);
-        if (r < 0)
-                return r;
-        r = take_documents(path, &parser, texts, take, userdata, error);
-        yaml_parser_delete(&parser);
-        return r;
+        return r < 0 ? r : take_documents(path, &input.parser, texts, take, userdata, error);
 }
 
 int yaml_each_document(const char *path, yaml_object_t take, void *userdata, struct error *error)
@@ -264,20 +292,15 @@ static int take_entries(const char *path, yaml_document_t *document, yaml_entry_
 
 int yaml_each_entry(const char *path, yaml_entry_t take, void *userdata, struct error *error)
 {
-        _cleanup_fclose_ FILE *file = NULL;
+        _cleanup_(input_end) struct input input = {0};
         yaml_document_t document;
-        yaml_parser_t parser;
-        int r;
+        int r = begin_yaml(path, &input, error);
 
-        r = begin_yaml(path, &file, &parser, error);
         if (r < 0)
                 return r;
-        if (yaml_parser_load(&parser, &document)) {
-                r = take_entries(path, &document, take, userdata, error);
-                yaml_document_delete(&document);
-        } else {
-                r = not_yaml(path, &parser, error);
-        }
-        yaml_parser_delete(&parser);
+        if (!yaml_parser_load(&input.parser, &document))
+                return not_yaml(path, &input.parser, error);
+        r = take_entries(path, &document, take, userdata, error);
+        yaml_document_delete(&document);
         return r;
 }
