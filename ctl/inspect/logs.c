@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
@@ -41,6 +42,51 @@ static void command_done(struct command *command)
                 free(command->word[i]);
 }
 
+/* /var/lib/NAME beside /run/NAME. The first stays when the operator ends, the second goes with its unit. */
+static char *state_beside(const char *runtime_directory)
+{
+        const char *given = getenv("STATE_DIRECTORY"), *name = strrchr(runtime_directory, '/');
+
+        if (given && given[0])
+                return strdup(given);
+        return format_string("%.*s/%s", (int)(strrchr(RECONCILED_STATEDIR, '/') - RECONCILED_STATEDIR),
+                             RECONCILED_STATEDIR, name ? name + 1 : runtime_directory);
+}
+
+/* The owner of a folder that a group may write need not be the operator's user. */
+static bool find_owner(const char *folder, uid_t *ret)
+{
+        struct stat st;
+        bool is_known = stat(folder, &st) == 0 && !(st.st_mode & S_IWGRP);
+
+        if (is_known)
+                *ret = st.st_uid;
+        return is_known;
+}
+
+/* Any user may write lines with our fields, but none with the _UID of another user. */
+static int add_owner(struct command *command, const char *runtime_directory)
+{
+        _cleanup_free_ char *runtime = strdup(runtime_directory), *state = NULL;
+        char number[24];
+        uid_t owner;
+
+        for (size_t i = runtime ? strlen(runtime) : 0; i > 1 && runtime[i - 1] == '/'; i--)
+                runtime[i - 1] = '\0';
+        state = runtime ? state_beside(runtime) : NULL;
+        if (!state)
+                return -ENOMEM;
+        if (!find_owner(runtime, &owner) && !find_owner(state, &owner)) {
+                fprintf(stderr,
+                        "reconciledctl: neither %s nor %s shows who the operator's user is: any user may have "
+                        "written what follows\n",
+                        runtime, state);
+                return 0;
+        }
+        snprintf(number, sizeof(number), "%u", (unsigned)owner);
+        return add_argument(command, "_UID=", number);
+}
+
 /* Several operators of a machine may have watches of one name. */
 static int add_unit(struct command *command, pid_t pid)
 {
@@ -62,10 +108,12 @@ static int add_operator(struct command *command, const char *runtime_directory, 
         int r = ctl_query(runtime_directory, "status", NULL, &status, &unused);
 
         if (r < 0)
-                return 0;
+                return add_owner(command, runtime_directory);
         log = json_text(status, "log");
-        if (strcmp(log, "journal") == 0)
-                return add_unit(command, (pid_t)ctl_number(status, "pid"));
+        if (strcmp(log, "journal") == 0) {
+                r = add_owner(command, runtime_directory); /* handlers are processes of the unit as well */
+                return r < 0 ? r : add_unit(command, (pid_t)ctl_number(status, "pid"));
+        }
         return error_set(error, -ENOENT, "the operator does not log to the journal but as %s",
                          strcmp(log, "json") == 0
                                  ? "JSON lines on its standard error; in a container look for \"watch\" and "

@@ -20,8 +20,8 @@ def journalctl(operator):
     program.write_text(JOURNALCTL, encoding="utf-8")
     program.chmod(0o755)
 
-    def logs(*words, path=f"{folder}:/usr/bin:/bin", code=0):
-        done = operator.ctl.run("logs", *words, environment={"PATH": path})
+    def logs(*words, path=f"{folder}:/usr/bin:/bin", code=0, **environment):
+        done = operator.ctl.run("logs", *words, environment={"PATH": path, **environment})
         assert done.returncode == code, done.stderr
         return done.stdout.splitlines() if code == 0 else done.stderr
 
@@ -34,15 +34,25 @@ def configured(devserver, operator, handler):
     return operator
 
 
-def test_logs(journalctl):
-    assert journalctl("widgets", "default/a") == ["RECONCILED_WATCH=widgets", "RECONCILED_KEY=default/a"]
-    assert journalctl("widgets") == ["RECONCILED_WATCH=widgets"]
-    assert journalctl("--follow", "widgets", "default/a")[2:] == ["--follow"]
-    assert journalctl("--json", "widgets")[1:] == ["--output=json"]
-    assert journalctl("widgets", "default/a", "--", "-n", "5", "--since", "-1h")[2:] == ["-n", "5", "--since", "-1h"]
-    assert journalctl("widgets", "--", "-x", "default/a") == ["RECONCILED_WATCH=widgets", "-x", "default/a"]
+def test_logs(journalctl, operator):
+    """Of an operator that is down: others may write lines with its fields."""
+    uid = f"_UID={operator.runtime_directory.stat().st_uid}"
+    assert journalctl("widgets", "default/a") == [uid, "RECONCILED_WATCH=widgets", "RECONCILED_KEY=default/a"]
+    assert journalctl("widgets") == [uid, "RECONCILED_WATCH=widgets"]
+    assert journalctl("--follow", "widgets", "default/a")[3:] == ["--follow"]
+    assert journalctl("--json", "widgets")[2:] == ["--output=json"]
+    assert journalctl("widgets", "default/a", "--", "-n", "5", "--since", "-1h")[3:] == ["-n", "5", "--since", "-1h"]
+    assert journalctl("widgets", "--", "-x", "default/a") == [uid, "RECONCILED_WATCH=widgets", "-x", "default/a"]
     assert "follow --" in journalctl("widgets", "default/a", "default/b", code=64)
     assert "logs takes a watch" in journalctl(code=64)
+
+
+def test_logs_of_an_operator_whose_runtime_directory_is_gone(journalctl, operator):
+    uid = f"_UID={operator.state_directory.stat().st_uid}"
+    operator.runtime_directory.rmdir()
+    assert journalctl("widgets", STATE_DIRECTORY=operator.state_directory) == [uid, "RECONCILED_WATCH=widgets"]
+    operator.state_directory.rmdir()
+    assert journalctl("widgets", STATE_DIRECTORY=operator.state_directory) == ["RECONCILED_WATCH=widgets"]
 
 
 def test_logs_without_a_journal(journalctl, operator):
