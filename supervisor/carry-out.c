@@ -267,6 +267,17 @@ const struct controller_effects supervisor_effects = {
         .random = make_random,
 };
 
+/* Keeps the time of the start in terms of the clock as it is set now: otherwise the uptime would be wrong. */
+static void move_start(struct supervisor *supervisor, const struct controller_now *now)
+{
+        uint64_t up = now->boottime - supervisor->life.started_boottime,
+                 started = now->realtime > up ? now->realtime - up : 0,
+                 *known = &supervisor->life.started_realtime;
+
+        if (started > *known + USEC_PER_SEC || started + USEC_PER_SEC < *known)
+                *known = started;
+}
+
 void effects_tell_time(struct supervisor *supervisor)
 {
         const struct controller_now now = {
@@ -276,6 +287,7 @@ void effects_tell_time(struct supervisor *supervisor)
         };
 
         controller_tell_time(&supervisor->controller, &now);
+        move_start(supervisor, &now);
 }
 
 void effects_free(struct supervisor *supervisor)

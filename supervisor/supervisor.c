@@ -227,6 +227,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, cons
                 .control.fd = -1,
                 .child_callbacks = &child_messages,
                 .life.started_realtime = clock_realtime_usec(),
+                .life.started_boottime = clock_boottime_usec(),
                 .reload.since = life->since,
                 .measured = life->measured,
         };

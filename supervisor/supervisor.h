@@ -101,7 +101,7 @@ struct supervisor {
         } lock;
         struct {
                 uint64_t starts; /* of this state folder, this one included */
-                uint64_t started_realtime;
+                uint64_t started_realtime, started_boottime;
                 int last_exit;     /* of the last life; -1: it did not end in order */
                 bool runtime_kept; /* our runtime directory is that of the last life */
                 uint64_t key_sum;  /* of hash.key; 0: unknown */

@@ -102,3 +102,14 @@ def test_set_forward(configured, handler, widgets, clock, down):
         handler.wait_finished(name=name)
     assert [len(handler.requests(name=name)) for name in "abcdef"] == [1] * 6
     operator.stop()
+
+
+def test_its_uptime_is_that_of_the_machine(configured, clock):
+    """As on a machine that boots in 1970 and has its time later."""
+    operator = configured()
+    operator.start_ready()
+    started = operator.ctl.status()["startedAt"]
+    clock.set(24 * HOUR)
+    operator.ctl.status()  # a turn of its loop, at the latest now
+    assert abs(operator.ctl.status()["startedAt"] - started - 24 * HOUR) < HOUR
+    operator.stop()
