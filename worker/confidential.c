@@ -41,13 +41,46 @@ static bool may_quote(const struct kube_error *error)
         }
 }
 
+/* Kubernetes' own (metav1.StatusReason). A webhook may write anything there. */
+static bool is_plain_reason(const char *reason)
+{
+        static const char *const known[] = {
+                "Unauthorized",
+                "Forbidden",
+                "NotFound",
+                "AlreadyExists",
+                "Conflict",
+                "Gone",
+                "Invalid",
+                "ServerTimeout",
+                "StorageReadError",
+                "Timeout",
+                "TooManyRequests",
+                "BadRequest",
+                "NotAcceptable",
+                "MethodNotAllowed",
+                "RequestEntityTooLarge",
+                "UnsupportedMediaType",
+                "InternalError",
+                "Expired",
+                "ServiceUnavailable",
+        };
+
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strcmp(reason, known[i]) == 0)
+                        return true;
+        return false;
+}
+
 const char *confidential_words(bool confidential, const struct kube_error *error, char *buffer, size_t size)
 {
+        bool plain = error->reason && is_plain_reason(error->reason);
+
         if (!confidential || !may_quote(error))
                 return error->message;
         snprintf(buffer, size,
-                 "HTTP %d %.60s (the server's words are not shown: they may quote what is confidential)",
-                 error->http_status, error->reason ? error->reason : "");
+                 "HTTP %d%s%s (the server's words are not shown: they may quote what is confidential)",
+                 error->http_status, plain ? " " : "", plain ? error->reason : "");
         return buffer;
 }
 

@@ -14,6 +14,6 @@ bool is_confidential(const struct worker *worker, const char *api_version, const
 /* A text about a run as tenants may read it, in conditions and Events: without the API server's address, the operator's
  * user, and the file that says who it is. The log has all of that. Cut to the buffer. */
 void confidential_hide_operator(const struct worker *worker, const char *text, char *buffer, size_t size);
-/* The server's words; where they may quote a confidential object, only its code and reason, written into the
- * buffer. */
+/* The server's words; where they may quote a confidential object, only its code, and its reason if that is one of Kubernetes'
+ * own, written into the buffer. */
 const char *confidential_words(bool confidential, const struct kube_error *error, char *buffer, size_t size);

@@ -360,8 +360,9 @@ def test_a_store_that_cannot_be_erased_is_said(devserver, operator, handler, wid
 
 @pytest.mark.parametrize("code", [403, 404, 409, 410, 429, 503])
 def test_a_webhook_that_quotes_a_secret_is_not_quoted(devserver, operator, handler, widgets, api, needle, code):
-    """It chooses the code of its refusal."""
-    devserver.fault(match={"verb": "patch", "resource": "secrets"}, times=0, status=code,
+    """It chooses the code of its refusal, its reason, and for how long the server asks to wait."""
+    devserver.fault(match={"verb": "patch", "resource": "secrets"}, times=0, status=code, reason=f"{needle} is too weak",
+                    retryAfter=60 if code in (429, 503) else 0,
                     message=f'admission webhook "policy.example.com" denied the request: password "{needle}" is too weak')
     handler.answer({"children": [secret("s", needle)]})
     operator.configure(devserver, [watch("widgets", handler, readyCondition=True)])
@@ -372,6 +373,7 @@ def test_a_webhook_that_quotes_a_secret_is_not_quoted(devserver, operator, handl
     events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
     for said in (operator.output.text(), json.dumps(widgets.get("w")), json.dumps(events)):
         assert needle not in said
+    assert not found_on_disk(needle, operator.state_directory)
 
 
 GADGETS = {

@@ -316,6 +316,7 @@ void status_tell_failure(struct run *run)
 {
         _cleanup_kube_answer_ struct kube_answer answer = KUBE_ANSWER_EMPTY;
         _cleanup_free_ char *status = NULL;
+        char words[CONFIDENTIAL_WORDS_MAX];
         int r;
 
         if (!is_to_be_told(run) || !prepare_failure(run, &status) || object_discover(run) < 0)
@@ -333,5 +334,7 @@ void status_tell_failure(struct run *run)
         refusal_note(run, &answer.response);
         if (answer.response.error.http_status != 404 && answer.response.error.http_status != 409)
                 log_debug("watch %s, %s: its condition Ready cannot be written: %s", run->order->watch,
-                          run->order->key, answer.response.error.message);
+                          run->order->key,
+                          confidential_words(run->watch->config->confidential, &answer.response.error, words,
+                                             sizeof(words)));
 }
