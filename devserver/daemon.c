@@ -46,6 +46,16 @@ static struct MHD_Response *make_response(struct request *request)
         return body ? MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_FREE) : NULL;
 }
 
+static void add_warning(struct MHD_Response *response, const char *words)
+{
+        _cleanup_text_ struct text header = TEXT_EMPTY;
+
+        text_append_string(&header, "299 - ");
+        text_json_string(&header, words);
+        if (!header.failed)
+                MHD_add_response_header(response, "Warning", header.data);
+}
+
 static void add_headers(const struct request *request, struct MHD_Response *response)
 {
         long seconds = request->retry_after;
@@ -61,15 +71,11 @@ static void add_headers(const struct request *request, struct MHD_Response *resp
                 snprintf(text, sizeof(text), "%ld", seconds);
                 MHD_add_response_header(response, "Retry-After", text);
         }
-        cJSON_ArrayForEach(warning, request->warning)
-        {
-                _cleanup_text_ struct text header = TEXT_EMPTY;
-
-                text_append_string(&header, "299 - ");
-                text_json_string(&header, warning->valuestring);
-                if (!header.failed && count++ < WARNINGS_MAX)
-                        MHD_add_response_header(response, "Warning", header.data);
-        }
+        cJSON_ArrayForEach(warning, request->warning) if (count++ < WARNINGS_MAX)
+                add_warning(response, warning->valuestring);
+        for (size_t i = 0; i < request->fault_count; i++)
+                if (request->fault[i]->warning)
+                        add_warning(response, request->fault[i]->warning);
 }
 
 /* Leaves the request without an answer: the connection ends, or waits for somebody to end it. */

@@ -100,7 +100,8 @@ static void watcher_on_warning(const char *text, const struct fiber *asker _unus
 {
         const struct watcher *watcher = userdata;
 
-        log_warning("watch %s: the API server warns: %s", watcher->config->watch, text);
+        log_warning("watch %s: the API server warns: %s", watcher->config->watch,
+                    watcher->config->memory_max > 0 ? KUBE_WARNING_HIDDEN : text);
 }
 
 static void on_watcher_unusable(const char *reason, void *userdata)

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
-#include "base/throttle.h"
-#include "kube/path.h"
 #include "object/keyed-hash.h"
 #include "object/scan-value.h"
 #include "os/file.h"
@@ -443,29 +441,11 @@ void recording_end(struct run *run, enum run_result result, const char *text)
                 keep_run(recording, lines);
 }
 
-/* A patch of a Secret does not name its kind, but its path does. */
-static bool speaks_of_confidential(const struct worker *worker, const char *path)
-{
-        char resource[THROTTLE_RESOURCE_MAX], other[THROTTLE_RESOURCE_MAX];
-
-        kube_path_resource(path, resource, sizeof(resource));
-        if (strcmp(resource, "/secrets") == 0)
-                return true;
-        FOREACH_ARRAY(watch, worker->watch, worker->watch_count) {
-                if (!watch->config->confidential || !watch->discovered)
-                        continue;
-                snprintf(other, sizeof(other), "%s/%s", watch->resource.group, watch->resource.plural);
-                if (strcmp(resource, other) == 0)
-                        return true;
-        }
-        return false;
-}
-
 static void on_exchange(const struct kube_exchange *exchange, void *userdata)
 {
         struct recording *recording = userdata;
         const struct kube_response *response = exchange->response;
-        bool confidential = speaks_of_confidential(recording->worker, exchange->path), redacted;
+        bool confidential = exchange->confidential, redacted; /* a patch does not name its kind */
         char words[CONFIDENTIAL_WORDS_MAX];
         _cleanup_text_ struct text lines = TEXT_EMPTY;
 

@@ -52,6 +52,7 @@ static const struct member fault_member[] = {
         {"reset", MEMBER_TRUE, AT(reset)},
         {"carriedOut", MEMBER_TRUE, AT(carried_out)},
         {"latency", MEMBER_OTHER, 0},
+        {"warning", MEMBER_TEXT, AT(warning)},
         {"atEvent", MEMBER_OTHER, 0},
         {"atByte", MEMBER_OTHER, 0},
         {"error", MEMBER_OTHER, 0},
@@ -347,10 +348,10 @@ static int check(struct fault *fault, struct error *error)
         if (answers == 0 && fault->carried_out)
                 return error_set(error, -EINVAL,
                                  "carriedOut: only beside status, hang and reset; else all requests are");
-        if (answers == 0 && !acts_on_body(fault) && fault->latency_usec == 0)
+        if (answers == 0 && !acts_on_body(fault) && fault->latency_usec == 0 && !fault->warning)
                 return error_set(
                         error, -EINVAL,
-                        "it does nothing: one of status, hang, reset, latency, error, line, bytes, close, stall, "
+                        "it does nothing: one of status, hang, reset, latency, warning, error, line, bytes, close, stall, "
                         "bytesPerSecond, pieces, bookmarks or initialEventsEnd is missing");
         if (fault->has_position && fault->payload.size == 0 && fault->close == CLOSE_NOT)
                 return error_set(error, -EINVAL,

@@ -36,6 +36,7 @@ void fault_unref(struct fault *fault)
         free(fault->reason);
         free(fault->message);
         free(fault->body);
+        free(fault->warning);
         free(fault->content_type);
         text_done(&fault->payload);
         cJSON_Delete(fault->json);

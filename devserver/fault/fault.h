@@ -36,6 +36,7 @@ struct fault {
         bool hang, reset;
         bool carried_out;      /* the request does what it wants, and only its answer is another one */
         uint64_t latency_usec; /* whatever is answered is answered so much later */
+        char *warning;         /* goes with it */
         /* on the body */
         bool has_position, at_byte;
         uint64_t position; /* lines or bytes that pass before */

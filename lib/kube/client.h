@@ -51,6 +51,7 @@ struct kube_request {
         size_t body_max;
         bool patient; /* waits as long as the server asks, whatever the client's patience: nobody
                                     * waits for this request */
+        bool confidential; /* what it writes or reads is: warnings are not quoted, and kube_exchange says so */
         const struct fiber *asker; /* who waits for it; NULL: no fiber */
         void *userdata;
 };
@@ -70,6 +71,7 @@ struct kube_exchange {
         const char *method, *path;
         const void *body;
         size_t body_size;
+        bool confidential;
         const struct kube_response *response;
 };
 void kube_client_on_exchange(struct kube_client *client,
@@ -95,8 +97,9 @@ uint64_t kube_client_throttled_until(const struct kube_client *client, const cha
  * callback must not touch the client. */
 void kube_client_on_unusable(struct kube_client *client,
                              void (*on_unusable)(const char *reason, void *userdata), void *userdata);
-/* Each text of the server's `Warning` headers once, among the last 64; on one line. The callback must not
- * touch the client. */
+/* Each text of the server's `Warning` headers once, among the last 64; on one line. For a confidential request it is
+ * KUBE_WARNING_HIDDEN: a policy that only warns quotes what it finds weak. The callback must not touch the client. */
+#define KUBE_WARNING_HIDDEN "(the server's words are not shown: they may quote what is confidential)"
 void kube_client_on_warning(struct kube_client *client,
                             void (*on_warning)(const char *text, const struct fiber *asker, void *userdata),
                             void *userdata);

@@ -194,6 +194,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
         transfer->on_done = request->on_done;
         transfer->userdata = request->userdata;
         transfer->asker = request->asker;
+        transfer->confidential = request->confidential;
         transfer->timeout_usec = request->timeout_usec;
         transfer->reads = strcmp(request->method, "GET") == 0;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
@@ -225,7 +226,11 @@ static void note_warning(const struct kube_transfer *transfer, const char *line,
         struct kube_client *client = transfer->client;
         char text[WARNING_TEXT_MAX];
 
-        if (client->on_warning && warning_read(line, size, text) && warnings_note(&client->warnings, text))
+        if (!client->on_warning || !warning_read(line, size, text))
+                return;
+        if (transfer->confidential)
+                snprintf(text, sizeof(text), "%s", KUBE_WARNING_HIDDEN);
+        if (warnings_note(&client->warnings, text))
                 client->on_warning(text, transfer->asker, client->on_warning_userdata);
 }
 
@@ -614,6 +619,7 @@ static void tell_exchange(const struct kube_transfer *transfer, const struct kub
                 .path = transfer->path,
                 .body = transfer->sent.data,
                 .body_size = transfer->sent.size,
+                .confidential = transfer->confidential,
                 .response = response,
         };
 

@@ -109,6 +109,7 @@ struct kube_transfer {
         bool reads;      /* a GET */
         bool overloaded; /* it ended with 429, or its connection was lost */
         const struct fiber *asker;
+        bool confidential;
         bool running, cancelled, failed_to_start, is_overdue, stopped_by_owner, too_large, accepted;
         size_t head_size; /* bytes, with that of a 100 Continue, and with what comes after the body in pieces */
 };

@@ -407,3 +407,25 @@ def test_a_confidential_kind_is_confidential_in_each_version(devserver, operator
     events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
     for said in (operator.output.text(), json.dumps(widgets.get("w")), json.dumps(events)):
         assert needle not in said
+
+
+@pytest.mark.parametrize("kind", ["Secret", "Gadget"])
+def test_a_warning_that_quotes_what_is_confidential_is_not_quoted(devserver, operator, handler, api, needle, kind):
+    """A policy that only warns quotes, too, be it a child, the object itself, or one that is read."""
+    api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions", None).create(body=GADGETS)
+    gadget, child = {"apiVersion": "example.com/v1", "kind": "Gadget"}, {"metadata": {"name": "a"}, "spec": {"password": needle}}
+    if kind == "Secret":
+        devserver.fault(match={"resource": "secrets"}, times=0, warning=f"password {needle} is too weak")
+        handler.answer({"children": [secret("s", needle)]})
+        operator.configure(devserver, [watch("widgets", handler)])
+    else:
+        for resource in ("gadgets", "widgets"):
+            devserver.fault(match={"resource": resource}, times=0, warning=f"password {needle} of {resource} is too weak")
+        handler.answer({"children": [{**gadget, **child}], "status": {"seen": True}})
+        operator.configure(devserver, [watch("widgets", handler, confidential=True, owns=[{**gadget, "confidential": True}])])
+    operator.start_ready().wait_synced()
+    api.resource("example.com/v1", "widgets", "default").create("w")
+    operator.wait_for_log("the API server warns about what the handler's answer wrote: (the server's words are not shown")
+    handler.wait_finished(name="w")
+    operator.stop()
+    assert needle not in operator.output.text()

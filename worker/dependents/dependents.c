@@ -425,6 +425,7 @@ int dependents_ask(struct dependents *dependents, const struct dependent *depend
                 .body = body ? body->data : NULL,
                 .body_size = body ? body->size : 0,
                 .timeout_usec = TIMEOUT_USEC,
+                .confidential = is_confidential(run->worker, dependent->api_version, dependent->kind),
         };
 
         text_append_string(&path, base);

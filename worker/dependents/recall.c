@@ -10,6 +10,7 @@
 #include "object/keyed-hash.h"
 #include "object/scan-list.h"
 #include "store/owner.h"
+#include "worker/confidential.h"
 #include "worker/confine.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/ownership.h"
@@ -360,6 +361,7 @@ static int ask_for_page(const struct dependents *dependents, const struct depend
                 .method = "GET",
                 .accept = PARTIAL_LIST,
                 .timeout_usec = TIMEOUT_USEC,
+                .confidential = is_confidential(dependents->run->worker, kind->api_version, kind->kind),
         };
 
         text_append_string(&path, base);

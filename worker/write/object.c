@@ -60,6 +60,7 @@ int object_get(struct run *run, struct kube_answer *ret)
                 .method = "GET",
                 .accept = run->watch->config->metadata_only ? PARTIAL : NULL,
                 .timeout_usec = GET_TIMEOUT_USEC,
+                .confidential = run->watch->config->confidential,
         };
         int r = kube_key_split(run->order->key, &namespace_name, &name);
 

@@ -148,6 +148,7 @@ int patch_send(struct run *run, const char *subresource, const struct text *body
                 .body = body->data,
                 .body_size = body->size,
                 .timeout_usec = TIMEOUT_USEC,
+                .confidential = run->watch->config->confidential,
         };
         int r = path ? run_request(run, &request, ret) : -ENOMEM;
 
