@@ -106,12 +106,38 @@ static size_t asked_as_size(const char *text)
         return memmem(text, (size_t)(end - text), ", as ", 5) ? (size_t)(end - text) : 0;
 }
 
-/* User "NAME" cannot ..., as an API server says it. The text may have been cut before. */
-static size_t user_size(const char *text)
+/* Texts are cut in many places, and go on with "; " or with what lib/kube adds. */
+static size_t size_until_cut(const char *text)
 {
-        const char *end = strchr(text + strlen("User \""), '"');
+        const char *next = strstr(text, "; "), *added = strstr(text, " (http");
 
-        return !end ? strlen(text) : strncmp(end + 1, " cannot ", 8) == 0 ? (size_t)(end + 1 - text) : 0;
+        if (added && (!next || added < next))
+                next = added;
+        return next ? (size_t)(next - text) : strlen(text);
+}
+
+static const char *end_of_quoted(const char *text)
+{
+        for (; *text && *text != '"'; text++)
+                if (*text == '\\' && text[1])
+                        text++;
+        return text;
+}
+
+/* User "NAME" cannot ..., as an API server says it, or user "NAME" (groups=[...]). is_certain: it is one even where the
+ * text was cut before it shows. */
+static size_t user_size(const char *text, bool is_certain)
+{
+        const char *quote = end_of_quoted(text + strlen("User \"")), *end = text + size_until_cut(text),
+                   *list;
+
+        if (quote >= end)
+                return (size_t)(end - text);
+        if (strncmp(quote, "\" (groups=[", 11) == 0) {
+                list = strstr(quote, "])");
+                return (size_t)((list ? list + 2 : end) - text);
+        }
+        return is_certain || strncmp(quote, "\" cannot ", 9) == 0 ? (size_t)(quote + 1 - text) : 0;
 }
 
 static bool begins(const char *text, const char *with, size_t size)
@@ -137,19 +163,35 @@ static struct address address_in(const char *text, const char *server)
         return address;
 }
 
+/* Of the whole, or of what is left of it where the text was cut: more than `least` bytes. */
+static size_t part_size(const char *text, const char *whole, size_t whole_size, size_t least)
+{
+        size_t size = 0;
+
+        while (size < whole_size && text[size] == whole[size])
+                size++;
+        return size == whole_size || (size > least && size == size_until_cut(text)) ? size : 0;
+}
+
+#define REFUSED "forbidden: "
+
 /* The number of bytes here that must not be shown; 0 if there are none. */
 static size_t hidden_size(const char *text, const struct address *address, const char **ret_instead)
 {
+        size_t refused = begins(text, REFUSED, strlen(REFUSED)) ? strlen(REFUSED) : 0, size;
+
         *ret_instead = "";
         if (begins(text, " (http", 6) && asked_as_size(text) > 0)
                 return asked_as_size(text);
-        *ret_instead = "the operator's user";
-        if (begins(text, "User \"", 6) && user_size(text) > 0)
-                return user_size(text);
+        *ret_instead = refused ? REFUSED "the operator's user" : "the operator's user";
+        size = begins(text + refused, "User \"", 6) || begins(text + refused, "user \"", 6)
+                       ? user_size(text + refused, refused > 0)
+                       : 0;
+        if (size > 0)
+                return refused + size;
         *ret_instead = "the API server";
-        if (begins(text, address->server, address->server_size))
-                return address->server_size;
-        return begins(text, address->host, address->host_size) ? address->host_size : 0;
+        size = part_size(text, address->server, address->server_size, strlen("https://"));
+        return size > 0 ? size : part_size(text, address->host, address->host_size, 3);
 }
 
 void confidential_hide_operator(const struct worker *worker, const char *text, char *buffer, size_t size)

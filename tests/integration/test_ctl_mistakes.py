@@ -166,6 +166,9 @@ WORDS = 'configmaps "child" is forbidden: User "system:serviceaccount:ops:operat
 @pytest.mark.parametrize("fault, shown", [
     ({"status": 403, "reason": "Forbidden", "message": WORDS},
      'all it needs: configmaps "child" is forbidden: the operator\'s user cannot patch resource "configmaps" in API group ""'),
+    ({"status": 403, "reason": "Forbidden", "message": 'configmaps "child" is forbidden: user "system:serviceaccount:ops:operator" '
+      '(groups=["system:serviceaccounts" "system:serviceaccounts:ops"]) is attempting to grant RBAC permissions'},
+     "is forbidden: the operator's user is attempting to grant RBAC permissions"),
     ({"status": 401, "reason": "Unauthorized", "message": "Unauthorized"}, "cannot be applied: Unauthorized"),
     ({"reset": True}, "the API server: "),
 ])
