@@ -7,6 +7,9 @@ import pytest
 from harness import wait_until, watch
 
 
+NO_RIGHT = 'events.events.k8s.io is forbidden: User "o" cannot create resource "events" in API group "events.k8s.io"'
+
+
 @pytest.fixture
 def start(devserver, operator, handler):
     def start(workers=1, **more):
@@ -129,7 +132,7 @@ def test_a_failed_cleanup(start, api, handler, widgets):
 
 
 def test_without_the_right_nothing_else_suffers(start, operator, handler, widgets, devserver):
-    devserver.fault(match={"resource": "events"}, times=0, status=403, reason="Forbidden", message="events is forbidden")
+    devserver.fault(match={"resource": "events"}, times=0, status=403, reason="Forbidden", message=NO_RIGHT)
     handler.answer({"events": [{"reason": "Heated"}], "status": {"warm": True}})
     start()
     for name in ("a", "b", "c"):
@@ -184,13 +187,29 @@ def test_those_of_an_answer_that_waits_for_its_children(start, api, handler, wid
 
 def test_a_namespace_without_the_right_silences_no_other(start, api, handler, widgets, devserver):
     api.resource("v1", "namespaces").create("other")
-    devserver.fault(match={"verb": "create", "resource": "events", "namespace": "default"}, times=0, status=403)
+    devserver.fault(match={"verb": "create", "resource": "events", "namespace": "default"}, times=0, status=403, reason="Forbidden", message=NO_RIGHT)
     handler.answer({"events": [{"reason": "Seen", "note": "n"}]})
     start()
     widgets.create("a")
     handler.wait_finished(name="a")
     api.resource("example.com/v1", "widgets", "other").create("b")
     wait_until(lambda: api.resource("events.k8s.io/v1", "events", "other").list()["items"], "the Event of the other one")
+
+
+def test_namespaces_whose_quota_refuses_them_silence_no_other(start, operator, api, handler, devserver):
+    handler.answer({"events": [{"reason": "Seen", "note": "n"}]})
+    start()
+    for name in ("full", "fuller", "other"):
+        api.resource("v1", "namespaces").create(name)
+        if name != "other":
+            devserver.fault(match={"verb": "create", "resource": "events", "namespace": name}, times=0, status=403, reason="Forbidden",
+                            message='events.events.k8s.io "w.18" is forbidden: exceeded quota: q, limited: count/events.events.k8s.io=5')
+        api.resource("example.com/v1", "widgets", name).create(f"in-{name}")
+        handler.wait_finished(name=f"in-{name}")
+    wait_until(lambda: api.resource("events.k8s.io/v1", "events", "other").list()["items"], "the Event of the other one")
+    operator.stop()
+    told = [record["message"] for record in operator.logs(level="warning") if "Events" in record["message"]]
+    assert len(told) == 1 and "because admission refuses them (not our rights)" in told[0], told
 
 
 def test_the_last_ones_are_written_before_the_end(start, operator, api, handler, widgets):

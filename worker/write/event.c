@@ -43,7 +43,7 @@ struct recorder {
         sd_event_source *again, *refresh;
         uint64_t refused_until; /* CLOCK_BOOTTIME; for this namespace; "": for all */
         char refused_namespace[64];
-        bool refusal_told;
+        bool refusal_told, left_out_told;
         uint64_t serial, written, dropped;
         char instance[128];
 };
@@ -110,6 +110,21 @@ static bool is_terminating(const struct kube_response *response)
         return strstr(response->body, "NamespaceTerminating") != NULL;
 }
 
+/* A quota or a policy of its namespace, or an expired series, does not concern other Events. */
+static void tell_event_left_out(struct recorder *recorder, const struct kube_response *response)
+{
+        bool by_admission = response->error.http_status == 403 && !is_terminating(response);
+
+        if (by_admission && !recorder->left_out_told)
+                log_warning(
+                        "Events are left out of namespace %s, and perhaps of others, because admission refuses them "
+                        "(not our rights): %s (said once)",
+                        recorder->first->namespace_name, response->error.message);
+        else
+                log_debug("an Event is left out: %s", response->error.message);
+        recorder->left_out_told = recorder->left_out_told || by_admission;
+}
+
 static bool is_namespace_refused(const struct recorder *recorder, const char *namespace_name)
 {
         return recorder->refused_until > clock_boottime_usec() &&
@@ -122,14 +137,14 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
         const struct kube_error *error = &response->error;
 
         refusal_ask_refresh(recorder->worker, response);
-        if (error->http_status == 403 && !is_terminating(response)) {
+        if (error->http_status == 403 && kube_error_blame(error) == KUBE_BLAME_RIGHTS) {
                 refused(recorder, error);
                 send_next(recorder);
                 recorder->worker->on_part_ended(recorder->worker);
                 return;
         }
         if (!kube_error_is_passing(error) || ++operation->tries >= TRIES_MAX) {
-                log_debug("an Event is left out: %s", error->message);
+                tell_event_left_out(recorder, response);
                 give_events_up(recorder); /* its series has expired, or its namespace is being deleted */
                 send_next(recorder);
                 recorder->worker->on_part_ended(recorder->worker);
