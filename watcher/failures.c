@@ -237,12 +237,15 @@ static void ask_refresh(struct watcher *watcher, const struct kube_error *error,
         }
 }
 
-/* Whether this is the resource that is watched; before discovery, none is. */
+/* Whether this is the resource that is watched; before discovery, the list that has it. */
 static bool is_own_resource(const struct watcher *watcher, const char *resource)
 {
         const struct kube_resource *own = &watcher->resource;
+        const char *listed = watcher->config->api_version;
         size_t length = own->group ? strlen(own->group) : 0;
 
+        if (!watcher->discovered)
+                return strcmp(resource + (resource[0] == '/'), listed) == 0;
         return own->plural && strncmp(resource, own->group ? own->group : "", length) == 0 &&
                resource[length] == '/' && strcmp(resource + length + 1, own->plural) == 0;
 }

@@ -241,11 +241,11 @@ static void print_removed(const cJSON *removed)
 
 static void print_held_back(const cJSON *wish)
 {
-        const char *resource = json_text(wish, "resource"), *slash = strchr(resource, '/');
+        const char *resource = json_text(wish, "resource");
         char buffer[64];
 
         printf("held back requests%s%s wait for %s, as the API server asks (Retry-After)\n",
-               slash ? " for " : "", slash ? slash + 1 : "",
+               resource[0] ? " for " : "", resource + (resource[0] == '/'),
                ctl_until(wish, "until", buffer, sizeof(buffer)));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The times until which a server asks us to wait: with all requests (resource ""), or with those to one
- * resource ("apps/deployments", "/pods"). There is room for a few; when there are more, the one that ends
+ * resource, as kube_path_resource() names it. There is room for a few; when there are more, the one that ends
  * first is forgotten. */
 #include <stddef.h>
 #include <stdint.h>

@@ -49,7 +49,7 @@ struct kube_request {
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         size_t body_max;
-        bool patient; /* waits as long as the server asks, whatever the client's patience: nobody
+        bool patient;      /* waits as long as the server asks, whatever the client's patience: nobody
                                     * waits for this request */
         bool confidential; /* what it writes or reads is: warnings are not quoted, and kube_exchange says so */
         const struct fiber *asker; /* who waits for it; NULL: no fiber */

@@ -90,8 +90,6 @@ static int take_status(struct kube_error *error, const cJSON *status)
         if (cJSON_IsNumber(retry) && retry->valueint > 0)
                 error->retry_after_sec =
                         retry->valueint < KUBE_RETRY_AFTER_MAX ? retry->valueint : KUBE_RETRY_AFTER_MAX;
-        /* Priority and fairness, and a server that shuts down, answer in plain text. */
-        error->of_resource = error->http_status != 503 || string_of(details, "kind") != NULL;
         error->names_object = string_of(details, "name") != NULL && string_of(details, "name")[0];
         error->other_uid = is_other_uid(error->http_status, details, message);
         error->resource_version_too_large = is_too_large(error->http_status, details, message);

@@ -41,8 +41,7 @@ struct kube_error {
         char *reason;                    /* "NotFound", "Expired" ...; NULL when unknown; owned */
         char *message;                   /* for people; never NULL when failure != NONE; owned */
         bool resource_version_too_large; /* 504 with that cause, or with only that message */
-        bool of_resource;                /* a Status of one resource, not of the server as such */
-        char *resource;      /* the subject of Retry-After: "group/plural"; NULL: the whole server; owned */
+        char *resource; /* the subject of Retry-After, as of kube_path_resource(); NULL: the whole server; owned */
         int retry_after_sec; /* 1 to KUBE_RETRY_AFTER_MAX, of header or details; -1 when absent */
 };
 

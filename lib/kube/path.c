@@ -172,15 +172,17 @@ int kube_key_split(const char *key, char **ret_namespace, char **ret_name)
 void kube_path_resource(const char *path, char *buffer, size_t size)
 {
         bool core = strncmp(path, "/api/", 5) == 0, grouped = strncmp(path, "/apis/", 6) == 0;
-        const char *group = core ? "" : path + 6, *rest;
-        size_t group_size = grouped ? strcspn(group, "/?") : 0, length;
+        const char *group = core ? "" : path + 6, *rest, *version;
+        size_t group_size = grouped ? strcspn(group, "/?") : 0, version_size, length;
 
         buffer[0] = '\0';
         if (!core && !grouped)
                 return;
         rest = core ? path + 4 : group + group_size;
         rest += strspn(rest, "/");
-        rest += strcspn(rest, "/?"); /* the version */
+        version = rest;
+        rest += strcspn(rest, "/?");
+        version_size = (size_t)(rest - version);
         if (strncmp(rest, "/namespaces/", 12) == 0) {
                 const char *behind = rest + 12 + strcspn(rest + 12, "/?");
 
@@ -188,6 +190,7 @@ void kube_path_resource(const char *path, char *buffer, size_t size)
                         rest = behind;
         }
         length = rest[0] == '/' ? strcspn(rest + 1, "/?") : 0;
-        if (length > 0)
-                snprintf(buffer, size, "%.*s/%.*s", (int)group_size, group, (int)length, rest + 1);
+        if (length > 0 || version_size > 0)
+                snprintf(buffer, size, "%.*s/%.*s", (int)group_size, group,
+                         (int)(length > 0 ? length : version_size), length > 0 ? rest + 1 : version);
 }

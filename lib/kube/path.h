@@ -29,7 +29,8 @@ int kube_resource_from_list(const char *api_version, const char *kind, const cha
  * "". Each segment is percent-escaped. The caller owns the result; NULL on lack of memory. */
 char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
                 const char *subresource);
-/* The resource that a Retry-After holds for: "example.com/widgets" or "/pods", "" for any other path. */
+/* What a Retry-After holds for: a resource ("example.com/widgets", "/pods"), the list of those of a version
+ * ("example.com/v1", "/v1"), or "": any other path, and so the whole server. */
 void kube_path_resource(const char *path, char *buffer, size_t size);
 /* Appends "?key=value" or "&key=value", escaped. */
 int kube_path_add(struct text *path, const char *key, const char *value);

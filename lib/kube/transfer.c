@@ -605,7 +605,8 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
                 add_identity(&transfer->client->credential, &response->error);
                 if (response->error.retry_after_sec > 0) {
                         transfer->client->wishes++;
-                        if (response->error.of_resource && transfer->resource[0])
+                        /* The API server passes an aggregated server's answer on as it is: nothing tells whose it was. */
+                        if (transfer->resource[0])
                                 response->error.resource = strdup(transfer->resource);
                 }
         }
@@ -632,7 +633,7 @@ void transfer_finish_held(struct kube_transfer *transfer, uint64_t until)
         struct kube_response response = {
                 .error = KUBE_ERROR_NONE, .body = "", .credential_serial = transfer->credential_serial};
         bool of_all = throttle_until(&transfer->client->throttles, "") >= until;
-        const char *slash = of_all ? NULL : strchr(transfer->resource, '/');
+        const char *resource = of_all ? "" : transfer->resource;
         uint64_t now = clock_boottime_usec();
 
         if (transfer->cancelled)
@@ -641,7 +642,7 @@ void transfer_finish_held(struct kube_transfer *transfer, uint64_t until)
         kube_error_set(&response.error, KUBE_FAILURE_HELD,
                        "%s: the API server asks us to wait%s%s (Retry-After)",
                        transfer->client->credential.server ? transfer->client->credential.server : "",
-                       slash ? " for " : "", slash ? slash + 1 : "");
+                       resource[0] ? " for " : "", resource + (resource[0] == '/'));
         response.error.retry_after_sec =
                 (int)(until > now ? (until - now + USEC_PER_SEC - 1) / USEC_PER_SEC : 1);
         transfer->on_done(transfer, &response, transfer->userdata);

@@ -101,7 +101,7 @@ int tell_credential(struct supervisor *supervisor, struct message **message)
 static void tell_held_back(const struct throttles *throttles, const struct message_throttle *throttle)
 {
         uint64_t now = clock_boottime_usec();
-        const char *slash = strchr(throttle->resource, '/');
+        const char *resource = throttle->resource;
         char text[64];
 
         for (size_t i = 0; i < THROTTLES_MAX; i++)
@@ -113,9 +113,10 @@ static void tell_held_back(const struct throttles *throttles, const struct messa
         duration_format((throttle->until_boottime - now + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
         log_write(LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
-                  "the API server asks us to wait%s%s for %s (Retry-After): %s; only runs that need such "
-                  "requests wait",
-                  slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
+                  "the API server asks us to wait for %s with %s%s (Retry-After): %s%s", text,
+                  resource[0] ? "requests for " : "all requests", resource + (resource[0] == '/'),
+                  throttle->reason,
+                  resource[0] ? "; their watches wait, and runs that need such requests" : "");
 }
 
 void tell_throttle(struct child_slot *from, const struct message_throttle *throttle)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
 from harness.setup import SANITIZED
 
 EXEC = "client.authentication.k8s.io/v1"
@@ -410,30 +411,61 @@ def test_check_says_who_would_go_where(secured, operator, handler, plugin):
 def test_retry_after_binds_every_process(make_devserver, operator, handler):
     """The watch is told to wait: the worker's write waits as well."""
     server = make_devserver()
-    handler.answer({"status": {"seen": True}})
-    operator.configure(server, [watch("widgets", handler), watch("maps", handler, api_version="v1", kind="ConfigMap")])
+    handler.behave(f"""{handler.held}; echo '{{"status": {{"seen": true}}}}'""")
+    operator.configure(server, [watch("widgets", handler)])
     operator.start_ready().wait_synced()
-    server.fault({"verb": "watch", "resource": "configmaps"}, status=429, retryAfter=2, body="too many requests")
-    server.close_watches("cut", {"resource": "configmaps"})
-    refused = wait_until(lambda: server.requests(lambda request: request["status"] == 429), "the refusal")[0]
     seen(server, "one")
+    handler.wait_for(name="one")
+    server.fault({"verb": "watch", "resource": "widgets"}, status=429, retryAfter=2, body="too many requests")
+    server.close_watches("cut", {"resource": "widgets"})
+    refused = wait_until(lambda: server.requests(lambda request: request["status"] == 429), "the refusal")[0]
+    wait_until(lambda: operator.ctl.status()["heldBack"], "that all know")
+    handler.let_go()
     wrote = wait_until(lambda: server.requests(lambda request: request.get("verb") == "patch"), "the write")[0]
     assert wrote["time"] - refused["time"] >= 1.9
     operator.stop()
 
 
-def test_retry_after_of_one_resource_binds_that_alone(make_devserver, operator, handler):
-    """An hour for ConfigMaps: widgets are written all the same, and nobody waits for longer than the cap."""
+WISHES = {
+    "a Status": {"status": 429, "retryAfter": 3600},
+    "text": {"status": 429, "retryAfter": 3600, "body": "busy"},
+    "unavailable": {"status": 503, "retryAfter": 3600},
+    "unavailable, in text": {"status": 503, "retryAfter": 3600, "body": "busy"},
+    "an event": {"error": {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 3600}}},
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_retry_after_of_one_resource_binds_that_alone(make_devserver, operator, handler, wish):
+    """An hour for ConfigMaps: widgets are written all the same, whoever stands before the server that says so."""
     server = make_devserver()
     handler.answer({"status": {"seen": True}})
     operator.configure(server, [watch("widgets", handler), watch("maps", handler, api_version="v1", kind="ConfigMap")])
     operator.start_ready().wait_synced()
-    server.fault({"verb": "watch", "resource": "configmaps"}, status=429, retryAfter=3600, times=0)
+    server.fault({"verb": "watch", "resource": "configmaps"}, **WISHES[wish], times=0)
     server.close_watches("cut", {"resource": "configmaps"})
-    wait_until(lambda: server.requests(lambda request: request["status"] == 429), "the refusal")
-    operator.wait_for_log("does not work for now", watch="maps")
+    held = wait_until(lambda: operator.ctl.status()["heldBack"], "that all know")
+    assert [each["resource"] for each in held] == ["/configmaps"]
     seen(server, "one")
     wait_until(lambda: server.requests(lambda request: request.get("verb") == "patch"), "the write")
+    operator.stop()
+    [told] = operator.logs(message_id=MESSAGE_ID["HELD_BACK"])
+    assert "with requests for configmaps (Retry-After): " in told["message"]
+
+
+def test_retry_after_for_a_group_binds_that_alone(make_devserver, operator, handler):
+    """Who cannot even be asked what it serves."""
+    server = make_devserver()
+    server.fault({"path": "/api/v1"}, status=503, retryAfter=3600, body="busy", times=0)
+    handler.answer({"status": {"seen": True}})
+    maps = watch("maps", handler, api_version="v1", kind="ConfigMap", onDeadline="isolate")
+    operator.configure(server, [watch("widgets", handler), maps])
+    operator.start()
+    seen(server, "one")
+    wait_until(lambda: server.requests(lambda request: request.get("verb") == "patch"), "the write")
+    held = wait_until(lambda: operator.ctl.status()["heldBack"], "that it is known")
+    assert [each["resource"] for each in held] == ["/v1"]
+    assert len(server.requests(lambda request: request["status"] == 503)) == 1
     operator.stop()
 
 

@@ -63,7 +63,10 @@ static int take_bookmark(struct stream *stream, struct span object)
 
 static int take_error(struct stream *stream, struct span object)
 {
+        const struct kube_resource *resource = &stream->watcher->resource;
+
         kube_error_from_status(&stream->stream_error, 0, object.start, object.size);
+        stream->stream_error.resource = format_string("%s/%s", resource->group, resource->plural);
         return -ECANCELED;
 }
 

@@ -99,15 +99,18 @@ static int read_recorded(struct run *run)
  * run has ended. */
 static int check_throttle(struct run *run)
 {
+        const char *api_version = run->watch->config->api_version;
         _cleanup_free_ char *path =
-                run->watch->discovered ? kube_path(&run->watch->resource, NULL, NULL, NULL) : NULL;
+                run->watch->discovered
+                        ? kube_path(&run->watch->resource, NULL, NULL, NULL)
+                        : format_string("%s/%s", strchr(api_version, '/') ? "/apis" : "/api", api_version);
         uint64_t until = kube_client_throttled_until(run->worker->client, path ? path : "");
 
         if (until <= clock_boottime_usec() + RUN_PATIENCE_USEC)
                 return 0;
         run->request.held_until = until;
-        return run_finish(run, RESULT_UNAVAILABLE, "the API server asks us to wait%s%s (Retry-After)",
-                          path ? " for " : "", path ? run->watch->resource.plural : "");
+        return run_finish(run, RESULT_UNAVAILABLE, "the API server asks us to wait for %s (Retry-After)",
+                          run->watch->discovered ? run->watch->resource.plural : api_version);
 }
 
 /* The operator was killed during the last run, and the store may be older than what that run wrote. */

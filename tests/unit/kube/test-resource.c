@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/throttle.h"
 #include "kube/path.h"
 #include "kube/search.h"
 #include "tests/unit/kube/fixture.h"
@@ -131,6 +132,31 @@ static void test_path_add(void **state)
         text_done(&path);
 }
 
+static void test_path_resource(void **state)
+{
+        static const char *const row[][2] = {
+                {"/api/v1/pods?watch=1", "/pods"},
+                {"/api/v1/namespaces/default/pods/a/status", "/pods"},
+                {"/api/v1/namespaces/default", "/namespaces"},
+                {"/apis/example.com/v1/widgets", "example.com/widgets"},
+                {"/apis/example.com/v1/namespaces/default/widgets/a", "example.com/widgets"},
+                {"/apis/example.com/v1", "example.com/v1"},
+                {"/apis/example.com/v1?timeout=1s", "example.com/v1"},
+                {"/api/v1", "/v1"},
+                {"/apis/example.com", ""},
+                {"/apis", ""},
+                {"/api", ""},
+                {"/version", ""},
+        };
+        char resource[THROTTLE_RESOURCE_MAX];
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i++) {
+                kube_path_resource(row[i][0], resource, sizeof(resource));
+                assert_string_equal(resource, row[i][1]);
+        }
+}
+
 static void test_key_split(void **state)
 {
         char *namespace_name, *name;
@@ -234,6 +260,7 @@ int main(void)
                 cmocka_unit_test(test_api_version),
                 cmocka_unit_test(test_path),
                 cmocka_unit_test(test_path_add),
+                cmocka_unit_test(test_path_resource),
                 cmocka_unit_test(test_key_split),
                 cmocka_unit_test_setup_teardown(test_discovery, fixture_setup, fixture_teardown),
         };
