@@ -269,3 +269,13 @@ def test_what_is_left_out_goes_when_the_rest_is_ready(start, operator, handler, 
         wait_until(lambda: ready(widgets, "w").get("status") == "True", "the new child")
         wait_until(lambda: not config_maps.exists("old"), "the end of the old one")
     operator.stop()
+
+
+def test_more_than_can_be_waited_for_says_so(start, handler, widgets):
+    job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {}}}
+    handler.answer({"children": [{**job, "metadata": {"name": f"{number:03}" + "x" * 240}} for number in range(400)]})
+    start(wait="1m", onFailure="rollback")
+    widgets.create("w")
+    message = wait_until(lambda: ready(widgets, "w").get("reason") == "ReconcileFailed" and ready(widgets, "w"), "the failure")["message"]
+    assert message.startswith("waiting for Job 000xxx")
+    assert "; the operator cannot wait for that: the names of its children are too long together" in message

@@ -30,8 +30,11 @@ int park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec,
                         "restored if it fails, and the next run deletes what the answer leaves out",
                         run->order->watch, run->order->key);
         if ((r < 0 && r != -E2BIG) || written.size > PARK_PLAN_MAX)
-                return run_finish(run, RESULT_RETRY, "%s; its changes cannot be undone: %s", plan->cause,
-                                  strerror(-r));
+                return run_finish(run, RESULT_RETRY, "%s; %s: %s", plan->cause[0] ? plan->cause : text,
+                                  plan->cause[0] ? "its changes cannot be undone"
+                                                 : "the operator cannot wait for that",
+                                  r == -E2BIG ? "the names of its children are too long together"
+                                              : strerror(-r));
         run->parked.plan = text_take(&written);
         run->parked.after_usec = after_usec;
         return run_finish(run, RESULT_SETTLING, "%s", text);
