@@ -346,15 +346,17 @@ static int empty_folder(int fd)
 {
         DIR *folder = fdopendir(fd);
         const struct dirent *entry;
-        int r = folder ? 0 : -errno;
+        int r = 0;
 
+        if (!folder) {
+                r = -errno;
+                close(fd);
+                return r;
+        }
         while (r >= 0 && (entry = readdir(folder)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
                         r = remove_entry(fd, entry->d_name);
-        if (folder)
-                closedir(folder);
-        else
-                close(fd);
+        closedir(folder);
         return r;
 }
 

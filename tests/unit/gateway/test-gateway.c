@@ -115,7 +115,7 @@ static void test_who_swaps_the_socket_for_a_link(void **state)
 
 static uint16_t port_of(int fd)
 {
-        struct sockaddr_in address;
+        struct sockaddr_in address = {0};
         socklen_t size = sizeof(address);
 
         assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
