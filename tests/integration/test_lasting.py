@@ -69,10 +69,12 @@ def test_a_cancelled_uninstallation_is_confirmed_once_the_record_has_it(replicas
     leader.wait_synced()
     assert leader.ctl.run("uninstall", "--yes").returncode == 0
     assert [line.split()[0] for line in lines(replicas)] == ["uninstalling"]
+    epoch = replicas.replica(leader)["epoch"]
     devserver.fault(match=RECORD, status=503, times=2)
     told = leader.ctl.run("uninstall", "--cancel", "--yes")
     assert told.returncode == 0 and not lines(replicas), told
-    # It restarts in place, and leads again then.
+    # It restarts in place, and leads again then. An order before that would go to the life that ends.
+    wait_until(lambda: replicas.leads(leader) and replicas.replica(leader)["epoch"] > epoch, "its next lead")
     wait_until(lambda: leader.ctl.run("uninstall", "--yes").returncode == 0, "the next order")
     devserver.fault(match=RECORD, status=503, times=0)
     told = leader.ctl.run("uninstall", "--cancel", "--yes")
